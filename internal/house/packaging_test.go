@@ -36,18 +36,11 @@ func TestPackageFiles(t *testing.T) {
 // privilege refuses by seccomp, the unit refuses, too.
 func TestUnitCapabilities(t *testing.T) {
 	unit := read(t, "packaging/systemd/slowpath.service")
-	code := read(t, "internal/source/privilege/privilege_linux.go")
-	kept, found := between(code, "var kept = []int{", "\n}")
-	if !found {
-		t.Fatal("privilege_linux.go has no list of capabilities that are kept")
-	}
-	want := regexp.MustCompile(`CAP_[A-Z_]+`).FindAllString(kept, -1)
-	want = append(want, "CAP_BPF") // the agent loads programs again, when servers come and go
-	slices.Sort(want)
+	want := capabilitiesOfAgent(t)
 	for _, setting := range []string{"AmbientCapabilities", "CapabilityBoundingSet"} {
 		got := settingOf(unit, setting)
 		slices.Sort(got)
-		if !slices.Equal(got, slices.Compact(want)) {
+		if !slices.Equal(got, want) {
 			t.Errorf("%s of the unit are %s, the code keeps %s", setting, got, want)
 		}
 	}
@@ -57,7 +50,7 @@ func TestUnitCapabilities(t *testing.T) {
 		}
 	}
 	refused := settingOf(unit, "SystemCallFilter")
-	code = read(t, "internal/source/privilege/seccomp_linux.go")
+	code := read(t, "internal/source/privilege/seccomp_linux.go")
 	calls, found := between(code, "var refusedCalls = []uint32{", "\n}")
 	if !found {
 		t.Fatal("seccomp_linux.go has no list of system calls that are refused")
@@ -67,6 +60,43 @@ func TestUnitCapabilities(t *testing.T) {
 			t.Errorf("the unit does not refuse %s, which the program does", name)
 		}
 	}
+}
+
+// TestManifestCapabilities: so do the containers of the manifests for Kubernetes, and the chart says what for.
+func TestManifestCapabilities(t *testing.T) {
+	want := capabilitiesOfAgent(t)
+	const chart = "packaging/helm/slowpath/templates/agent.yaml"
+	const plugin = "packaging/kubernetes/kubectl-slowpath"
+	for _, file := range []string{chart, "packaging/kubernetes/base/slowpath.yaml", plugin} {
+		added, found := between(read(t, file), "add:\n", "seccomp")
+		if file == plugin {
+			added, found = between(read(t, file), `"add": [`, "]")
+		}
+		var got []string
+		for _, m := range regexp.MustCompile(`(?m)^ +- ([A-Z_]+)|"([A-Z_]+)"`).FindAllStringSubmatch(added, -1) {
+			got = append(got, "CAP_"+m[1]+m[2])
+			if file == chart && !regexp.MustCompile(`- `+m[1]+` # \w`).MatchString(added) {
+				t.Errorf("%s does not say what %s is for", file, m[1])
+			}
+		}
+		slices.Sort(got)
+		if !found || !slices.Equal(got, want) {
+			t.Errorf("%s adds %s, the code keeps %s", file, got, want)
+		}
+	}
+}
+
+// capabilitiesOfAgent are those that the code keeps, in order.
+func capabilitiesOfAgent(t *testing.T) []string {
+	t.Helper()
+	kept, found := between(read(t, "internal/source/privilege/privilege_linux.go"), "var kept = []int{", "\n}")
+	if !found {
+		t.Fatal("privilege_linux.go has no list of capabilities that are kept")
+	}
+	want := regexp.MustCompile(`CAP_[A-Z_]+`).FindAllString(kept, -1)
+	want = append(want, "CAP_BPF") // the agent loads programs again, when servers come and go
+	slices.Sort(want)
+	return slices.Compact(want)
 }
 
 // settingOf are the words of all lines of a setting.

@@ -51,6 +51,25 @@ type Program struct {
 	Unit      string `json:"unit,omitempty"`      // of systemd
 	Container string `json:"container,omitempty"` // id
 	Pod       string `json:"pod,omitempty"`       // of Kubernetes, uid
+
+	PodNamespace  string `json:"pod_namespace,omitempty"`
+	PodName       string `json:"pod_name,omitempty"`
+	ContainerName string `json:"container_name,omitempty"`
+	Deployment    string `json:"deployment,omitempty"` // that the name of the pod tells
+}
+
+// PodText names a pod for people, with its container: "pod shop/cart-789b6cdf47-x2k9w (container app)", or by its uid
+// where its name is not known. Empty where there is no pod.
+func PodText(uid, namespace, name, container string) string {
+	switch {
+	case uid == "":
+		return ""
+	case name == "":
+		return "pod " + uid
+	case container == "":
+		return "pod " + namespace + "/" + name
+	}
+	return "pod " + namespace + "/" + name + " (container " + container + ")"
 }
 
 // SnapshotHostName is the name of the snapshot of another host that calls (subject HostPrefix and its address as CLIENT

@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path"
@@ -193,6 +194,18 @@ func throttleFix(n *facts.Node, levels []facts.QuotaUse) []remedy.Step {
 	return append(fix, remedy.Step{ID: "room-for-all-threads", Kind: remedy.Change, Text: last, Or: true})
 }
 
+// workload is what a pod was made by, for kubectl. Only the name of a pod of a Deployment tells.
+func workload(c facts.Cgroup) string {
+	name := "statefulset/<name of the workload>"
+	if c.Deployment != "" {
+		name = format.Shell("deployment/" + c.Deployment)
+	}
+	if c.PodNamespace == "" {
+		return name
+	}
+	return "-n " + format.Shell(c.PodNamespace) + " " + name
+}
+
 // raiseQuota removes or raises the limit where it was set: for a pod, a container, a systemd unit, or a bare cgroup.
 // Each tool has a step of its own: the lab proves that of a bare cgroup alone.
 func raiseQuota(n *facts.Node, q facts.QuotaUse, cores float64) (remedy.Step, bool) {
@@ -208,19 +221,19 @@ func raiseQuota(n *facts.Node, q facts.QuotaUse, cores float64) (remedy.Step, bo
 	}
 	switch {
 	case c.Pod != "" && (own || isPod(q.Path, c.Pod)):
-		container := "redis"
+		container := format.Shell(cmp.Or(c.ContainerName, "redis"))
 		s.ID = stepPodLimit
 		if !own {
 			container = "<one of the pod's containers>"
 		}
-		s.Text = fmt.Sprintf("Remove resources.limits.cpu of the container (keep requests.cpu) in the workload of pod "+
-			"%s, or set it to at least %.0f", format.Name(c.Pod), cores+1)
+		s.Text = fmt.Sprintf("Remove resources.limits.cpu of the container (keep requests.cpu) in the workload of "+
+			"%s, or set it to at least %.0f", format.Name(c.PodText()), cores+1)
 		if !own {
-			s.Text = fmt.Sprintf("The limit is that of the whole pod %s, which its containers share. Remove "+
+			s.Text = fmt.Sprintf("The limit is that of the whole %s, which its containers share. Remove "+
 				"resources.limits.cpu of one of them: then the pod has none. Or set them to at least %.0f together",
-				format.Name(c.Pod), cores+1)
+				format.Name(c.PodText()), cores+1)
 		}
-		s.Command = "kubectl set resources statefulset/<name of the workload> -c " + container + " --limits=cpu=0"
+		s.Command = "kubectl set resources " + workload(c) + " -c " + container + " --limits=cpu=0"
 		s.Restart = "the pod"
 	case own && strings.Contains(q.Path, "docker") && c.Container != "":
 		s.ID = stepContainerLimit

@@ -55,6 +55,10 @@ func ownerOf(path string) string {
 	if strings.Contains(path, "pod1234") {
 		owner = `,"pod":"1234-5"`
 	}
+	if strings.Contains(path, "podcafe") { // of a Deployment
+		owner = `,"pod":"cafe-5","pod_namespace":"shop","pod_name":"cart-789b6cdf47-x2k9w","container_name":"app",` +
+			`"deployment":"cart"`
+	}
 	if strings.Contains(path, "docker") {
 		owner += `,"container":"0123456789abcdef"`
 	}
@@ -229,6 +233,12 @@ func TestThrottledLevel(t *testing.T) {
 		"the pod": {
 			[]level{everySecond(pod+container, 50, 0), everySecond(pod, 200, 10)},
 			"other processes below " + pod + " used 75 % of its CPU time", "whole pod 1234-5",
+		},
+		"a pod with names": {
+			[]level{everySecond("/kubepods.slice/podcafe/x", 200, 10)},
+			"its quota is 0.20",
+			"the workload of pod shop/cart-789b6cdf47-x2k9w, or set it to at least 3\n" +
+				"kubectl set resources -n shop deployment/cart -c app --limits=cpu=0",
 		},
 		"both, the pod longer": {
 			[]level{everySecond(pod+container, 50, 1), everySecond(pod, 200, 9)},

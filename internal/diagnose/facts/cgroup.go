@@ -1,6 +1,10 @@
 package facts
 
-import "strings"
+import (
+	"strings"
+
+	"slowpath/internal/recording"
+)
 
 // Cgroup is the snapshot "cgroup" of a server: where its limits are set.
 type Cgroup struct {
@@ -14,6 +18,11 @@ type Cgroup struct {
 	Pod string `json:"pod"`
 	// Container is the id of the container; empty where there is none.
 	Container string `json:"container"`
+	// PodNamespace, PodName, ContainerName and Deployment are those of the pod; empty where they are not known.
+	PodNamespace  string `json:"pod_namespace"`
+	PodName       string `json:"pod_name"`
+	ContainerName string `json:"container_name"`
+	Deployment    string `json:"deployment"`
 	// Unit is the systemd unit; empty where there is none.
 	Unit string `json:"unit"`
 	// Kernel is the release of the host's kernel, as uname -r prints it; empty in older recordings.
@@ -29,6 +38,9 @@ type CgroupLevel struct {
 	// PeriodUs is the period of the quota, in microseconds.
 	PeriodUs int64 `json:"period_us"`
 }
+
+// PodText names the pod of the server; empty where there is none.
+func (c Cgroup) PodText() string { return recording.PodText(c.Pod, c.PodNamespace, c.PodName, "") }
 
 // Under reports whether the server runs in a cgroup, or below it.
 func (n *Node) Under(path string) bool {

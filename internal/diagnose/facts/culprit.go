@@ -18,6 +18,11 @@ type Culprit struct {
 	Unit      string `json:"unit,omitempty"`
 	Container string `json:"container,omitempty"`
 	Pod       string `json:"pod,omitempty"`
+	// Of Kubernetes; empty where they are not known.
+	PodNamespace  string `json:"pod_namespace,omitempty"`
+	PodName       string `json:"pod_name,omitempty"`
+	ContainerName string `json:"container_name,omitempty"`
+	Deployment    string `json:"deployment,omitempty"`
 	// Address is that of one of its connections; ClientName, ACLUser, Library and DB are those of CLIENT LIST.
 	Address    string `json:"address,omitempty"`
 	ClientName string `json:"client_name,omitempty"`
@@ -34,7 +39,9 @@ type Culprit struct {
 func (w Who) Culprit(what string) Culprit {
 	return Culprit{
 		Process: w.Name(), HostName: w.HostName, PID: w.PID, User: w.Program.User, Unit: w.Program.Unit,
-		Container: w.Program.Container, Pod: w.Program.Pod, Address: w.Address,
+		Container: w.Program.Container, Pod: w.Program.Pod, PodNamespace: w.Program.PodNamespace,
+		PodName: w.Program.PodName, ContainerName: w.Program.ContainerName, Deployment: w.Program.Deployment,
+		Address:    w.Address,
 		ClientName: w.Client.Name, ACLUser: w.Client.User,
 		Library: withVersion(w.Client.LibName, w.Client.LibVer), DB: w.Client.DB, What: what,
 		Text: w.culpritText() + ": " + what,

@@ -118,10 +118,15 @@ func (w Who) ownerText() string {
 	if w.Program.User != "" {
 		text += " run by " + w.Program.User
 	}
+	p := w.Program
+	container := shortID(p.Container)
+	if p.PodName != "" { // an id tells people less than the name of the pod
+		container = ""
+	}
 	for _, in := range []struct{ of, prefix string }{
-		{w.Program.Unit, ""},
-		{shortID(w.Program.Container), "container "},
-		{w.Program.Pod, "pod "},
+		{p.Unit, ""},
+		{container, "container "},
+		{recording.PodText(p.Pod, p.PodNamespace, p.PodName, p.ContainerName), ""},
 	} {
 		if in.of != "" {
 			text += " in " + in.prefix + in.of

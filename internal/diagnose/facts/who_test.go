@@ -54,3 +54,30 @@ func TestHostNames(t *testing.T) {
 		t.Errorf("%s, want %s", crowds, want)
 	}
 }
+
+// TestNamesOfPods: a caller in a pod has its name, or else its uid and the id of the container.
+func TestNamesOfPods(t *testing.T) {
+	const node, at = "10.0.0.1:6379", "10.0.0.8:1"
+	for want, p := range map[string]recording.Program{
+		"app.py[8] in pod shop/cart-1 (container app)": {PodNamespace: "shop", PodName: "cart-1", ContainerName: "app"},
+		"app.py[8] in pod shop/cart-1":                 {PodNamespace: "shop", PodName: "cart-1"},
+		"app.py[8] in container 123456789012 in pod u": {},
+	} {
+		p.Name, p.Pod, p.Container = "app.py", "u", "1234567890123456"
+		rec := recording.New()
+		rec.SetMeta(recording.MetaNodes, `["`+node+`"]`)
+		rec.Snapshot(recording.Snapshot{
+			TimeNs: 1, Source: recording.SourceHost, Subject: recording.ConnPrefix + at, Name: recording.SnapshotEnds,
+			Body: recording.Detail(recording.ConnEnds{Node: node, PID: 8, Comm: "python3"}),
+		})
+		rec.Snapshot(recording.Snapshot{
+			TimeNs: 1, Source: recording.SourceTap, Subject: recording.ProcessPrefix + "8",
+			Name: recording.SnapshotProgram, Body: recording.Detail(p),
+		})
+		rec.Index()
+		c := facts.New(rec).Nodes[0].Who(at, "", 2).Culprit("KEYS")
+		if c.Text != want+": KEYS" || c.Pod != "u" || c.PodName != p.PodName || c.ContainerName != p.ContainerName {
+			t.Errorf("%+v, want %s", c, want)
+		}
+	}
+}

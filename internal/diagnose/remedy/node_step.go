@@ -40,7 +40,7 @@ func WhatRunsIt(n *facts.Node) string {
 	c := n.Cgroup
 	switch {
 	case c.Pod != "":
-		return ", \"Last State\" of pod " + format.Name(c.Pod)
+		return ", \"Last State\" of " + format.Name(c.PodText())
 	case c.Container != "":
 		return fmt.Sprintf(", docker inspect of container %.12s", c.Container)
 	case strings.HasSuffix(c.Unit, ".service"):

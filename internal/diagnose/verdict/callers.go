@@ -27,6 +27,11 @@ type Caller struct {
 	Unit      string `json:"unit,omitempty"`
 	Container string `json:"container,omitempty"`
 	Pod       string `json:"pod,omitempty"`
+	// Of Kubernetes; empty where they are not known.
+	PodNamespace  string `json:"pod_namespace,omitempty"`
+	PodName       string `json:"pod_name,omitempty"`
+	ContainerName string `json:"container_name,omitempty"`
+	Deployment    string `json:"deployment,omitempty"`
 	// ClientNames are what its connections call themselves (CLIENT SETNAME), at most maxClientNames, with commas.
 	ClientNames string `json:"client_names,omitempty"`
 	// Library is its client library with the version, where one is known, or several of several processes.
@@ -109,6 +114,7 @@ func (t *callerTable) row(name string, pid int) *callerRow {
 	p := t.c.Programs[pid]
 	r.Name, r.Processes = cmp.Or(p.Name, name), 1
 	r.User, r.Unit, r.Container, r.Pod = p.User, p.Unit, p.Container, p.Pod
+	r.PodNamespace, r.PodName, r.ContainerName, r.Deployment = p.PodNamespace, p.PodName, p.ContainerName, p.Deployment
 	t.byPID[pid] = r
 	return r
 }
@@ -118,7 +124,10 @@ func (t *callerTable) rows() []*callerRow {
 	out := slices.Collect(maps.Values(t.byHost))
 	programs := map[Caller][]*callerRow{}
 	for _, r := range t.byPID {
-		of := Caller{Name: r.Name, User: r.User, Unit: r.Unit, Container: r.Container, Pod: r.Pod}
+		of := Caller{
+			Name: r.Name, User: r.User, Unit: r.Unit, Container: r.Container, Pod: r.Pod,
+			PodNamespace: r.PodNamespace, PodName: r.PodName, ContainerName: r.ContainerName, Deployment: r.Deployment,
+		}
 		programs[of] = append(programs[of], r)
 	}
 	for of, all := range programs {

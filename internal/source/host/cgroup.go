@@ -44,7 +44,7 @@ type cgroups struct {
 // cgroupMount is where a cgroup hierarchy is mounted.
 type cgroupMount struct {
 	version     int
-	root        string            // cgroup that is mounted: not "/" in a container without a cgroup namespace
+	root        string            // cgroup that is mounted: in a container not "/", or above its namespace "/../.."
 	point       string            // directory
 	controllers map[string]string // of v1: the keys
 }
@@ -136,13 +136,13 @@ func cgroupsOf(fs FS, raw []byte) (cgroups, error) {
 	}
 	paths := cgroupPaths(raw)
 	c := cgroups{
-		raw: string(raw), unified: place(mounts, 2, "", paths), cpuacct: place(mounts, 1, "cpuacct", paths),
+		raw: string(raw), unified: place(fs, mounts, 2, "", paths), cpuacct: place(fs, mounts, 1, "cpuacct", paths),
 	}
 	for _, controller := range []struct {
 		name string
 		to   *cgroup
 	}{{"cpu", &c.cpu}, {"memory", &c.memory}, {"freezer", &c.freezer}, {"blkio", &c.blkio}} {
-		*controller.to = place(mounts, 1, controller.name, paths)
+		*controller.to = place(fs, mounts, 1, controller.name, paths)
 		if _, v1 := paths[controller.name]; !v1 {
 			*controller.to = c.unified
 		}
@@ -151,16 +151,16 @@ func cgroupsOf(fs FS, raw []byte) (cgroups, error) {
 }
 
 // cpuCgroup is the place where the CPU quota of a process is set.
-func cpuCgroup(paths map[string]string, mounts []cgroupMount) cgroup {
+func cpuCgroup(fs FS, paths map[string]string, mounts []cgroupMount) cgroup {
 	if _, v1 := paths["cpu"]; v1 {
-		return place(mounts, 1, "cpu", paths)
+		return place(fs, mounts, 1, "cpu", paths)
 	}
-	return place(mounts, 2, "", paths)
+	return place(fs, mounts, 2, "", paths)
 }
 
 // place is the cgroup below the mount that shows it. A path that begins with "/.." is outside the cgroup namespace of
-// slowpath.
-func place(mounts []cgroupMount, version int, controller string, paths map[string]string) cgroup {
+// slowpath: it can be found where a cgroup above is mounted.
+func place(fs FS, mounts []cgroupMount, version int, controller string, paths map[string]string) cgroup {
 	p, ok := paths[controller]
 	if !ok {
 		return cgroup{}
@@ -170,6 +170,9 @@ func place(mounts []cgroupMount, version int, controller string, paths map[strin
 			continue
 		}
 		below, ok := belowRoot(p, m.root)
+		if strings.HasPrefix(m.root, "/..") {
+			below, ok = hostPath(fs, m, controller, p)
+		}
 		if ok {
 			return cgroup{version: version, mount: m.point, path: below}
 		}

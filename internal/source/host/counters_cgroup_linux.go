@@ -53,8 +53,14 @@ type cgroupPlace struct {
 	MemoryPath string     `json:"memory_path"`
 	Pod        string     `json:"pod,omitempty"`       // Kubernetes pod uid
 	Container  string     `json:"container,omitempty"` // container id
-	Unit       string     `json:"unit,omitempty"`      // systemd unit
-	Kernel     string     `json:"kernel,omitempty"`    // release of the kernel: some throttle below the quota
+
+	PodNamespace  string `json:"pod_namespace,omitempty"`
+	PodName       string `json:"pod_name,omitempty"`
+	ContainerName string `json:"container_name,omitempty"`
+	Deployment    string `json:"deployment,omitempty"`
+
+	Unit   string `json:"unit,omitempty"`   // systemd unit
+	Kernel string `json:"kernel,omitempty"` // release of the kernel: some throttle below the quota
 }
 
 func (w *watch) cgroupSnapshot() {
@@ -63,6 +69,8 @@ func (w *watch) cgroupSnapshot() {
 		Levels: cpuLimits(w.FS, w.groups.cpu), Kernel: readLine(w.FS, "/proc/sys/kernel/osrelease"),
 	}
 	p.Pod, p.Container, p.Unit = hostfs.OwnerOf(w.groups.cpu.path)
+	n := hostfs.PodNamesOf(w.FS, p.Pod, p.Container)
+	p.PodNamespace, p.PodName, p.ContainerName, p.Deployment = n.Namespace, n.Pod, n.Container, n.Deployment
 	if p.Unit == "" {
 		_, _, p.Unit = hostfs.OwnerOf(cgroupPaths([]byte(w.groups.raw))["name=systemd"])
 	}

@@ -77,7 +77,7 @@ func (q *Quotas) readLevels(raw string, last *quota, now int64) *quota {
 		}
 		q.mounts, q.read = mounts, now
 	}
-	c := cpuCgroup(cgroupPaths([]byte(raw)), q.mounts)
+	c := cpuCgroup(q.FS, cgroupPaths([]byte(raw)), q.mounts)
 	limits := cpuLimits(q.FS, c)
 	var throttled, lately []cpuLimit
 	for _, l := range limits {

@@ -23,6 +23,9 @@ type Program struct {
 	Unit      string // of systemd
 	Container string // id
 	Pod       string // of Kubernetes, uid
+
+	// Of Kubernetes, as in PodNames.
+	PodNamespace, PodName, ContainerName, Deployment string
 }
 
 // Bounds of what is read of a process, which decides how long its command line is.
@@ -35,6 +38,7 @@ const (
 type Reader interface {
 	ReadFile(name string) ([]byte, error)
 	Open(name string) (File, error)
+	ReadDir(name string) ([]string, error)
 }
 
 // ProgramOf reads what a process runs; false where it has ended.
@@ -53,6 +57,8 @@ func ProgramOf(fs Reader, pid int) (Program, bool) {
 	p.Name = ProgramName(p.Comm, readStart(fs, dir+"/cmdline", maxCommandLine))
 	groups, _ := fs.ReadFile(dir + "/cgroup")
 	p.Pod, p.Container, p.Unit = OwnerOf(string(groups))
+	n := PodNamesOf(fs, p.Pod, p.Container)
+	p.PodNamespace, p.PodName, p.ContainerName, p.Deployment = n.Namespace, n.Pod, n.Container, n.Deployment
 	return p, true
 }
 

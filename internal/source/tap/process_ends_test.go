@@ -32,6 +32,8 @@ func (s procStats) ReadFile(name string) ([]byte, error) {
 
 func (s procStats) Open(string) (hostfs.File, error) { return nil, os.ErrNotExist }
 
+func (s procStats) ReadDir(string) ([]string, error) { return nil, os.ErrNotExist }
+
 func (s procStats) Readlink(string) (string, error) { return "", os.ErrNotExist }
 
 func (s procStats) set(pid int, state string, threads, began int) {

@@ -61,6 +61,7 @@ type Files interface {
 	Path(name string) string
 	ReadFile(name string) ([]byte, error)
 	Open(name string) (hostfs.File, error)
+	ReadDir(name string) ([]string, error)
 	Readlink(name string) (string, error)
 }
 

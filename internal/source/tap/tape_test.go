@@ -224,6 +224,8 @@ func (r *tapeReader) ReadFile(name string) ([]byte, error) {
 
 func (r *tapeReader) Open(string) (hostfs.File, error) { return nil, os.ErrNotExist }
 
+func (r *tapeReader) ReadDir(string) ([]string, error) { return nil, os.ErrNotExist }
+
 func (r *tapeReader) file(name string) (string, error) {
 	if text, ok := r.Files[name]; ok {
 		return text, nil
