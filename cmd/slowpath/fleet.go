@@ -56,6 +56,7 @@ Exit codes: 0 answered, 2 usage, and where there is nothing to ask.`,
   slowpath fleet recordings/ edges --sql        # the query`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.askFleet(cmd.Context(), &f, args) },
 	}
+	c.AddCommand(a.fleetSchema())
 	fl := c.Flags()
 	fl.BoolVar(&f.asJSON, "json", false, "print "+manyhosts.Schema+"; of doctor slowpath.diagnosis/v1")
 	fl.BoolVar(&f.asSQL, "sql", false, "print the query, and ask nothing")
@@ -71,6 +72,21 @@ Exit codes: 0 answered, 2 usage, and where there is nothing to ask.`,
 
 // maxFleetRows is how many rows an answer may have.
 const maxFleetRows = 100_000
+
+// openSource opens recordings, or a database that collectors fill.
+func (a *app) openSource(ctx context.Context, sources []string) (manyhosts.Source, error) {
+	if len(sources) == 1 && manyhosts.IsClickHouse(sources[0]) {
+		source, err := manyhosts.OpenClickHouse(ctx, sources[0], a.Env("CLICKHOUSE_PASSWORD"))
+		if err == nil {
+			err = source.CheckSchema(ctx)
+		}
+		if errors.Is(err, manyhosts.ErrSchema) {
+			return nil, cli.Usage(err)
+		}
+		return source, err
+	}
+	return a.openFleet(ctx, sources)
+}
 
 func (a *app) askFleet(ctx context.Context, f *fleetFlags, args []string) error {
 	sources, question, id, err := fleetArguments(args)
@@ -90,13 +106,18 @@ func (a *app) askFleet(ctx context.Context, f *fleetFlags, args []string) error 
 	}
 	defer a.Scratch.Remove()
 	a.InterruptEnds("there is no answer")
-	source, err := a.openFleet(ctx, sources)
+	source, err := a.openSource(ctx, sources)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
 	if question == fleetDoctor {
-		return a.judgeFleet(ctx, source, id, f.asJSON)
+		folder, ok := source.(*manyhosts.Folder)
+		if !ok {
+			return cli.Usagef("doctor judges recordings, which %s does not have: give the directory or the bucket in "+
+				"which they are", sources[0])
+		}
+		return a.judgeFleet(ctx, folder, id, f.asJSON)
 	}
 	if err := f.span(ctx, source); err != nil {
 		return err
