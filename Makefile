@@ -27,6 +27,9 @@ deps: ## install the Debian packages that demo and tests need (as root), or say 
 demo: deps build ## make a real scenario and let doctor find it
 	@scripts/demo
 
+fleet-demo: deps build ## three hosts with agents, a collector and ClickHouse's engine: slowpath fleet is asked
+	@scripts/fleet-demo
+
 gate: lint hermetic test ## what each change has to pass
 
 # The race detector does not follow the library of SQLite, which is translated from C and would take a quarter of the

@@ -47,7 +47,7 @@ only new recordings are read again. A directory of the path may say whose a reco
 Questions:
 ` + questions + `
 Calls that two hosts saw are one call (by the client's address and the TCP sequence number), and a node has one name.
-Exit codes: 0 answered, 2 usage, and where there is nothing to ask.`,
+Exit codes: 0 answered, 2 usage, and where there is nothing to ask, 3 ClickHouse does not answer.`,
 		Example: `  slowpath fleet recordings/ why
   slowpath fleet recordings/ who --last 1h
   slowpath fleet web-1.slowpath redis-1.slowpath worst --json
@@ -76,7 +76,7 @@ const maxFleetRows = 100_000
 // openSource opens recordings, or a database that collectors fill.
 func (a *app) openSource(ctx context.Context, sources []string) (manyhosts.Source, error) {
 	if len(sources) == 1 && manyhosts.IsClickHouse(sources[0]) {
-		source, err := manyhosts.OpenClickHouse(ctx, sources[0], a.Env("CLICKHOUSE_PASSWORD"))
+		source, err := a.openClickHouse(ctx, sources[0])
 		if err == nil {
 			err = source.CheckSchema(ctx)
 		}

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/cli"
@@ -12,7 +15,8 @@ func (a *app) fleetSchema() *cobra.Command {
 		Use:   "schema apply|check clickhouse://USER@HOST:9000/DATABASE",
 		Short: "Make the tables that OpenTelemetry Collectors fill, or check that they are there",
 		Long: `schema apply makes the database and its tables in ClickHouse, or adds what a new version of slowpath
-needs. It removes and changes nothing. schema check says what is missing. The password is in CLICKHOUSE_PASSWORD.
+needs. It removes and changes nothing. schema check says what is missing. CLICKHOUSE_PASSWORD has the
+password, and CLICKHOUSE_USER the user, where the address names none.
 
 Exit codes: 0 done, 1 check: something is missing, 2 usage, 3 cannot connect.`,
 		Example: `  CLICKHOUSE_PASSWORD=secret slowpath fleet schema apply clickhouses://ops@ch.example:9440/slowpath
@@ -21,11 +25,11 @@ Exit codes: 0 done, 1 check: something is missing, 2 usage, 3 cannot connect.`,
 			if len(args) != 2 || args[0] != "apply" && args[0] != "check" || !manyhosts.IsClickHouse(args[1]) {
 				return cli.Usagef("write: slowpath fleet schema apply clickhouse://USER@HOST:9000/DATABASE, or check")
 			}
-			password := a.Env("CLICKHOUSE_PASSWORD")
 			if args[0] == "apply" {
-				return manyhosts.ApplySchema(cmd.Context(), args[1], password, func(line string) { _ = a.Line(line) })
+				return noAnswer(manyhosts.ApplySchema(cmd.Context(), args[1], a.clickHouseLogin(),
+					func(line string) { _ = a.Line(line) }))
 			}
-			source, err := manyhosts.OpenClickHouse(cmd.Context(), args[1], password)
+			source, err := a.openClickHouse(cmd.Context(), args[1])
 			if err != nil {
 				return err
 			}
@@ -38,4 +42,25 @@ Exit codes: 0 done, 1 check: something is missing, 2 usage, 3 cannot connect.`,
 		},
 	}
 	return c
+}
+
+// clickHouseLogin is who asks, as the environment says.
+func (a *app) clickHouseLogin() manyhosts.Login {
+	return manyhosts.Login{User: a.Env("CLICKHOUSE_USER"), Password: a.Env("CLICKHOUSE_PASSWORD")}
+}
+
+func (a *app) openClickHouse(ctx context.Context, source string) (*manyhosts.ClickHouse, error) {
+	c, err := manyhosts.OpenClickHouse(ctx, source, a.clickHouseLogin())
+	if err != nil && !errors.Is(err, manyhosts.ErrNoAnswer) {
+		err = cli.Usage(err)
+	}
+	return c, noAnswer(err)
+}
+
+// noAnswer gives the error of a database that cannot be asked its exit code.
+func noAnswer(err error) error {
+	if errors.Is(err, manyhosts.ErrNoAnswer) {
+		return cli.WithCode(cli.ExitConnect, err)
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package live
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"strconv"
 
@@ -48,6 +49,15 @@ func (v *View) edge(caller, comm, node string) *Edge {
 		e.Caller = v.nameOf(k[0], comm)
 	}
 	return e
+}
+
+// edgeOf is that of a slow call. One that was seen at the server's end alone is of another host. v.mu is held.
+func (v *View) edgeOf(c recording.Call) *Edge {
+	if client, err := netip.ParseAddrPort(c.Conn); err == nil && c.Side == recording.Server {
+		return v.edge(client.Addr().Unmap().String(), "", c.Node)
+	}
+	key, comm := v.keyOf(c.Conn, c.Client)
+	return v.edge(key, comm, c.Node)
 }
 
 // TakeEdges are the edges that were counted since it was called before: it is for one reader. Those come first whose

@@ -57,8 +57,7 @@ func (v *View) Call(c recording.Call, segs ...recording.Segment) {
 		return
 	}
 	if call.Whose == Users {
-		key, comm := v.keyOf(c.Conn, c.Client)
-		e := v.edge(key, comm, c.Node)
+		e := v.edgeOf(c)
 		e.Slow, e.LostNs = e.Slow+1, e.LostNs+max(call.Ns()-v.threshold(), 0)
 	}
 	v.numbered++

@@ -37,9 +37,15 @@ func IsClickHouse(source string) bool {
 	return ok && slices.Contains([]string{"clickhouse", "clickhouses", "clickhouse+http", "clickhouse+https"}, scheme)
 }
 
+// Login is who asks. The user is for an address that names none.
+type Login struct{ User, Password string }
+
+// ErrNoAnswer says that a database cannot be asked.
+var ErrNoAnswer = errors.New("ClickHouse does not answer")
+
 // OpenClickHouse connects to clickhouse://USER@HOST:9000/DATABASE (the native protocol; clickhouses:// with TLS) or
 // clickhouse+http://HOST:8123/DATABASE (clickhouse+https:// with TLS). The password is not in the address.
-func OpenClickHouse(ctx context.Context, source, password string) (*ClickHouse, error) {
+func OpenClickHouse(ctx context.Context, source string, who Login) (*ClickHouse, error) {
 	u, err := url.Parse(source)
 	if err != nil || u.Host == "" {
 		return nil, fmt.Errorf("%s: write clickhouse://USER@HOST:9000/DATABASE", source)
@@ -55,7 +61,7 @@ func OpenClickHouse(ctx context.Context, source, password string) (*ClickHouse, 
 	case "clickhouse+http", "clickhouse+https":
 		u.Scheme = strings.TrimPrefix(u.Scheme, "clickhouse+")
 	}
-	user := cmp.Or(u.User.Username(), "default")
+	user := cmp.Or(u.User.Username(), who.User, "default")
 	u.User = nil
 	u.Path = cmp.Or(strings.TrimSuffix(u.Path, "/"), "/slowpath")
 	if secure != "" {
@@ -65,7 +71,7 @@ func OpenClickHouse(ctx context.Context, source, password string) (*ClickHouse, 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", source, err)
 	}
-	o.Auth.Username, o.Auth.Password = user, password
+	o.Auth.Username, o.Auth.Password = user, who.Password
 	o.DialTimeout, o.ReadTimeout = 10*time.Second, queryTime
 	o.Settings = clickhouse.Settings{}
 	database := o.Auth.Database
@@ -74,7 +80,7 @@ func OpenClickHouse(ctx context.Context, source, password string) (*ClickHouse, 
 		err = c.Ping(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s does not answer: %w", source, err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrNoAnswer, source, err)
 	}
 	return &ClickHouse{c, database}, nil
 }
@@ -200,12 +206,12 @@ func (c *ClickHouse) applied(ctx context.Context) (map[string]string, error) {
 }
 
 // ApplySchema makes what is missing of the database and its tables, and tells of each part.
-func ApplySchema(ctx context.Context, source, password string, say func(string)) error {
+func ApplySchema(ctx context.Context, source string, who Login, say func(string)) error {
 	base, database, err := withoutDatabase(source)
 	if err != nil {
 		return err
 	}
-	c, err := OpenClickHouse(ctx, base, password)
+	c, err := OpenClickHouse(ctx, base, who)
 	if err != nil {
 		return err
 	}
@@ -213,7 +219,7 @@ func ApplySchema(ctx context.Context, source, password string, say func(string))
 	if err != nil {
 		return fmt.Errorf("making the database %s: %w", database, err)
 	}
-	if c, err = OpenClickHouse(ctx, source, password); err != nil {
+	if c, err = OpenClickHouse(ctx, source, who); err != nil {
 		return err
 	}
 	defer c.Close()

@@ -154,7 +154,8 @@ func TestClickHouse(t *testing.T) {
 	source := startEngine(t)
 	var said []string
 	for range 2 {
-		err := manyhosts.ApplySchema(t.Context(), source, "", func(line string) { said = append(said, line) })
+		err := manyhosts.ApplySchema(t.Context(), source, manyhosts.Login{},
+			func(line string) { said = append(said, line) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +164,7 @@ func TestClickHouse(t *testing.T) {
 	if !slices.Equal(said, want) {
 		t.Error(said)
 	}
-	c, err := manyhosts.OpenClickHouse(t.Context(), source, "")
+	c, err := manyhosts.OpenClickHouse(t.Context(), source, manyhosts.Login{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +197,7 @@ func TestClickHouse(t *testing.T) {
 			}
 		}
 	}
-	_, err = manyhosts.OpenClickHouse(t.Context(), "clickhouse://u:secret@127.0.0.1:1/x", "")
+	_, err = manyhosts.OpenClickHouse(t.Context(), "clickhouse://u:secret@127.0.0.1:1/x", manyhosts.Login{})
 	if err == nil || strings.Contains(err.Error(), "secret") {
 		t.Error(err)
 	}

@@ -375,14 +375,14 @@ func (f *Folder) Span(ctx context.Context) (from, to time.Time, err error) {
 // calls, or the same nodes. Its own is the first.
 func (f *Folder) Recordings(ctx context.Context, id string) (paths []string, err error) {
 	rows, err := f.db.QueryContext(ctx, `WITH it AS (SELECT * FROM incident_row WHERE id = ?1 OR host || '/' || id = ?1)
-		SELECT DISTINCT p.path, it.id = o.id AND it.host = o.host AS own FROM it
+		SELECT p.path, max(it.id = o.id AND it.host = o.host) AS own FROM it
 		JOIN incident_row o ON o.cluster = it.cluster AND o.at_ns < it.at_ns + it.ns AND it.at_ns < o.at_ns + o.ns
 		JOIN file p ON p.id = o.file
-		WHERE own OR o.host <> it.host AND (
+		WHERE it.file = o.file OR o.host <> it.host AND (
 			EXISTS (SELECT 1 FROM json_each(o.nodes) a JOIN json_each(it.nodes) b ON a.value = b.value)
 			OR EXISTS (SELECT 1 FROM call_row a JOIN call_row b ON a.trace = b.trace WHERE a.file = o.file
 				AND b.file = it.file))
-		ORDER BY own DESC, p.path LIMIT 64`, id)
+		GROUP BY p.path ORDER BY own DESC, p.path LIMIT 64`, id)
 	if err != nil {
 		return nil, err
 	}
