@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,7 +112,11 @@ func (a *app) bucketFolder(b *bucket.Bucket) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err == nil {
 		dir := filepath.Join(cache, "slowpath", "fleet", name)
-		if err = outfile.Directory(dir); err == nil && indexBeside(dir) != "" {
+		if err = outfile.Directory(dir); err == nil {
+			err = outfile.Write(filepath.Join(dir, "part"), func(io.Writer) error { return nil })
+		}
+		if err == nil {
+			_ = outfile.Remove(filepath.Join(dir, "part")) // another slowpath may have
 			return dir, nil
 		}
 	}

@@ -61,13 +61,14 @@ func (f *fetching) incident(ctx context.Context, in *stored, of int) error {
 		}
 		err := f.object(ctx, in, name)
 		var local *fs.PathError
+		var renaming *os.LinkError
 		switch {
 		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, bucket.ErrTooLarge) || errors.Is(err, errCut):
 			f.mu.Lock()
 			f.failed = append(f.failed, err.Error())
 			f.mu.Unlock()
 			return nil
-		case errors.As(err, &local) || ctx.Err() != nil:
+		case errors.As(err, &local) || errors.As(err, &renaming) || ctx.Err() != nil:
 			return err
 		case err != nil:
 			return fmt.Errorf("%s %w: %w; what was fetched is kept", f.o.Bucket.String(), ErrBucket, err)
@@ -89,7 +90,7 @@ func (f *fetching) object(ctx context.Context, in *stored, name string) error {
 	if err := outfile.Directory(filepath.Dir(to)); err != nil {
 		return &fs.PathError{Op: "making", Path: filepath.Dir(to), Err: err}
 	}
-	part := to + ".part"
+	part := fmt.Sprintf("%s.%d.part", to, os.Getpid()) // another slowpath may fetch it, too
 	file, err := outfile.Overwrite(part)
 	if err != nil {
 		return &fs.PathError{Op: "making", Path: part, Err: err}
