@@ -19,6 +19,7 @@ import (
 
 	"slowpath/internal/bucket"
 	"slowpath/internal/manyhosts"
+	"slowpath/internal/recording"
 )
 
 // fakeBucket lists and gives objects, and says what it was asked for.
@@ -307,5 +308,28 @@ func TestBoundsOfFetch(t *testing.T) {
 	o.Show = func(string, ...any) { cancel() }
 	if _, err := manyhosts.Fetch(ctx, *o); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// TestEncodedNames: names of clusters and hosts in a path are as agents encode them, or as they are.
+func TestEncodedNames(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "recordings")
+	for i, at := range []string{"cluster=shop%2Feu/host=web%201", "cluster=-/host=50%", "cluster=shop/host=web 1"} {
+		record(t, filepath.Join(dir, at, "1.slowpath"), "", recording.Client, "10.0.0.9:6379",
+			fmt.Sprintf("10.0.0.%d:4000", i+1), true, 0)
+	}
+	f, _ := open(t, dir)
+	var got []string
+	for question, column := range map[string]string{"worst": "cluster", "incidents": "host"} {
+		a, _ := ask(t, f, question)
+		for _, row := range a.Rows.Values {
+			got = append(got, column+" "+a.Rows.Text(row, column))
+		}
+	}
+	slices.Sort(got)
+	if want := []string{
+		"cluster ", "cluster shop", "cluster shop/eu", "host 50%", "host web 1", "host web 1",
+	}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }
