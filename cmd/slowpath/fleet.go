@@ -60,6 +60,7 @@ Exit codes: 0 answered, 2 usage, and where there is nothing to ask, 3 the bucket
   slowpath fleet recordings/ edges --sql        # the query`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.askFleet(cmd.Context(), &f, args) },
 	}
+	c.AddCommand(a.fleetSchema())
 	fl := c.Flags()
 	fl.BoolVar(&f.asJSON, "json", false, "print "+manyhosts.Schema+"; of doctor slowpath.diagnosis/v1")
 	fl.BoolVar(&f.asSQL, "sql", false, "print the query, and ask nothing")
@@ -76,6 +77,24 @@ Exit codes: 0 answered, 2 usage, and where there is nothing to ask, 3 the bucket
 
 // maxFleetRows is how many rows an answer may have.
 const maxFleetRows = 100_000
+
+// openSource opens recordings, the bucket of agents, or a database that collectors fill.
+func (a *app) openSource(ctx context.Context, f *fleetFlags, id string, sources []string) (manyhosts.Source, error) {
+	if len(sources) == 1 && manyhosts.IsClickHouse(sources[0]) {
+		source, err := manyhosts.OpenClickHouse(ctx, sources[0], a.Env("CLICKHOUSE_PASSWORD"))
+		if err == nil {
+			err = source.CheckSchema(ctx)
+		}
+		if errors.Is(err, manyhosts.ErrSchema) {
+			return nil, cli.Usage(err)
+		}
+		return source, err
+	}
+	if slices.ContainsFunc(sources, func(s string) bool { return strings.HasPrefix(s, bucketScheme) }) {
+		return a.openBucket(ctx, f, id, sources)
+	}
+	return a.openFleet(ctx, sources)
+}
 
 func (a *app) askFleet(ctx context.Context, f *fleetFlags, args []string) error {
 	sources, question, id, err := fleetArguments(args)
@@ -95,13 +114,18 @@ func (a *app) askFleet(ctx context.Context, f *fleetFlags, args []string) error 
 	}
 	defer a.Scratch.Remove()
 	a.InterruptEnds("there is no answer")
-	source, err := a.openFleet(ctx, f, id, sources)
+	source, err := a.openSource(ctx, f, id, sources)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
 	if question == fleetDoctor {
-		return a.judgeFleet(ctx, source, id, f.asJSON)
+		folder, ok := source.(*manyhosts.Folder)
+		if !ok {
+			return cli.Usagef("doctor judges recordings, which %s does not have: give the directory or the bucket in "+
+				"which they are", sources[0])
+		}
+		return a.judgeFleet(ctx, folder, id, f.asJSON)
 	}
 	if err := f.span(ctx, source); err != nil {
 		return err
@@ -148,13 +172,11 @@ func fleetArguments(args []string) (sources []string, question, id string, err e
 }
 
 // openFleet reads recordings. The index of a directory is beside it, and that of files is one of the moment.
-func (a *app) openFleet(ctx context.Context, f *fleetFlags, id string, sources []string) (*manyhosts.Folder, error) {
+func (a *app) openFleet(ctx context.Context, sources []string) (*manyhosts.Folder, error) {
 	for _, s := range sources {
-		if strings.HasPrefix(s, bucketScheme) {
-			return a.openBucket(ctx, f, id, sources)
-		}
 		if strings.Contains(s, "://") {
-			return nil, cli.Usagef("%s: this version reads directories, recordings and s3://BUCKET/PREFIX", s)
+			return nil, cli.Usagef("%s: this version reads directories, recordings, s3://BUCKET/PREFIX and "+
+				"clickhouse://USER@HOST:9000/DATABASE", s)
 		}
 		if _, err := os.Stat(s); err != nil {
 			return nil, cli.Usagef("%w; give a directory with recordings, or recordings", err)

@@ -11,9 +11,10 @@ import (
 	"slowpath/internal/agent/ring"
 )
 
-// Bounds of what is kept beside minutes: how often, how many edges at once, and how much later than it happened a
-// change is known.
+// Bounds of what is kept beside minutes: how often, and soon for the first time, how many edges at once, and how much
+// later than it happened a change is known.
 const (
+	entriesFirst = time.Minute
 	entriesEvery = 5 * time.Minute
 	maxEdges     = 100
 	changesLate  = time.Minute
@@ -24,7 +25,7 @@ const changesFile = "changes.slowpath"
 
 // keepEntries adds to the history who called whom, and what was changed, until ctx ends.
 func (a *Agent) keepEntries(ctx context.Context) {
-	tick := time.NewTicker(entriesEvery)
+	tick := time.NewTicker(entriesFirst)
 	defer tick.Stop()
 	edges, changes := time.Now(), time.Now()
 	for {
@@ -33,6 +34,7 @@ func (a *Agent) keepEntries(ctx context.Context) {
 			a.keepEdges(edges, time.Now())
 			return
 		case now := <-tick.C:
+			tick.Reset(entriesEvery)
 			a.keepEdges(edges, now)
 			a.keepChanges(ctx, changes, now.Add(-changesLate))
 			edges, changes = now, now.Add(-changesLate)

@@ -26,7 +26,7 @@ import (
 var schema string
 
 // schemaVersion changes with the schema, and with what is made of a recording: a file of another one is made anew.
-const schemaVersion = 2
+const schemaVersion = 3
 
 // Bounds of a folder.
 const (

@@ -2,8 +2,10 @@ package manyhosts
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"math"
 	"net/netip"
 	"net/url"
@@ -129,10 +131,10 @@ func (r rows) calls(o origin, c *facts.Case) (left int) {
 			whose = "slowpath"
 		}
 		id, ok := recording.CallID(o.cluster, call)
-		trace := hex.EncodeToString(id[:16])
-		if !ok {
-			trace = o.host + " " + call.Conn + " " + time.Unix(0, call.EndNs).UTC().Format(time.RFC3339Nano)
+		if !ok { // nobody else saw it
+			id = sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%d", o.host, call.Conn, call.Op, call.EndNs))
 		}
+		trace := hex.EncodeToString(id[:16])
 		ip := call.Conn
 		if client, err := netip.ParseAddrPort(call.Conn); err == nil {
 			ip = client.Addr().Unmap().String()

@@ -6,4 +6,4 @@ SELECT l.caller AS caller, l.host AS host, max(l.unit) AS unit, max(l.pod) AS po
 FROM load l
 GROUP BY l.cluster, l.host, l.caller
 HAVING sum(l.slow) > 0
-ORDER BY sum(l.lost_ns) DESC, sum(l.slow) DESC, l.caller LIMIT {limit:Int64}
+ORDER BY sum(l.lost_ns) DESC, sum(l.slow) DESC, l.caller, l.host LIMIT {limit:Int64}

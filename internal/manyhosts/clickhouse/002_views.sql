@@ -1,0 +1,51 @@
+-- What the questions ask (sql/): each row once, with the names and units that the folder's index has.
+CREATE VIEW IF NOT EXISTS node_name AS
+SELECT s.tenant AS tenant, s.cluster AS cluster, s.node AS own, min(c.node) AS node
+FROM call_row s JOIN call_row c ON c.tenant = s.tenant AND c.cluster = s.cluster AND c.trace = s.trace
+WHERE s.side = 'server' AND c.side = 'client' AND s.node <> c.node AND position(s.node, ' ') > 0
+GROUP BY s.tenant, s.cluster, s.node;
+CREATE VIEW IF NOT EXISTS host AS SELECT DISTINCT tenant, cluster, host, name, value FROM host_row FINAL;
+CREATE VIEW IF NOT EXISTS call AS
+SELECT c.tenant AS tenant, c.cluster AS cluster, c.host AS host, toString(c.trace) AS trace, c.side AS side,
+  toUnixTimestamp64Nano(c.at) AS at_ns, c.ns AS ns, c.whose AS whose, c.op AS op,
+  if(n.node = '', c.node, n.node) AS node, c.client AS client, c.client_ip AS client_ip, c.seq AS seq,
+  c.caller AS caller, c.request_bytes AS request_bytes, c.reply_bytes AS reply_bytes, c.error AS error, c.p AS p,
+  c.state AS state, c.culprit AS culprit
+FROM call_row c FINAL LEFT JOIN node_name n ON n.tenant = c.tenant AND n.cluster = c.cluster AND n.own = c.node;
+CREATE VIEW IF NOT EXISTS minute AS
+SELECT m.tenant AS tenant, m.cluster AS cluster, m.host AS host, toUnixTimestamp(m.at) * 1000000000 AS at_ns,
+  if(n.node = '', m.node, n.node) AS node, m.whose AS whose, m.side AS side, m.server AS server, m.calls AS calls,
+  m.slow AS slow, m.failed AS failed, m.threshold_ns AS threshold_ns, m.max_ns AS max_ns, m.complete AS complete,
+  m.scale AS scale, m.first AS first, m.counts AS counts
+FROM minute_row m FINAL LEFT JOIN node_name n ON n.tenant = m.tenant AND n.cluster = m.cluster AND n.own = m.node;
+CREATE VIEW IF NOT EXISTS bucket AS
+SELECT m.tenant AS tenant, m.cluster AS cluster, m.host AS host, m.at_ns AS at_ns, m.node AS node, m.whose AS whose,
+  m.side AS side, m.first + b.1 - 1 AS bucket, toInt64(b.2) AS calls
+FROM minute m ARRAY JOIN arrayZip(arrayEnumerate(m.counts), m.counts) AS b WHERE b.2 > 0 AND m.scale = 3;
+CREATE VIEW IF NOT EXISTS incident AS
+SELECT tenant, cluster, host, id, version, toUnixTimestamp64Nano(at) AS at_ns, ns, state, verdict, cause, summary,
+  slow, failed, nodes, callers FROM incident_row FINAL;
+CREATE VIEW IF NOT EXISTS incident_node AS
+SELECT i.tenant AS tenant, i.cluster AS cluster, i.host AS host, i.id AS incident, i.at_ns AS at_ns, i.cause AS cause,
+  i.slow AS slow, if(n.node = '', i.own, n.node) AS node
+FROM (SELECT tenant, cluster, host, id, at_ns, cause, slow, arrayJoin(nodes) AS own FROM incident) i
+LEFT JOIN node_name n ON n.tenant = i.tenant AND n.cluster = i.cluster AND n.own = i.own;
+CREATE VIEW IF NOT EXISTS finding AS
+SELECT f.tenant AS tenant, f.cluster AS cluster, f.host AS host, f.incident AS incident, f.rank AS rank,
+  toUnixTimestamp64Nano(f.at) AS at_ns, i.ns AS ns, f.cause AS cause, f.because AS because, f.share AS share,
+  f.confidence AS confidence, f.grade AS grade, f.slow AS slow, f.title AS title, f.evidence AS evidence, f.fix AS fix,
+  f.culprit AS culprit, f.nodes AS nodes
+FROM finding_row f FINAL
+JOIN incident i ON i.tenant = f.tenant AND i.cluster = f.cluster AND i.host = f.host AND i.id = f.incident
+  AND i.version = f.version;
+CREATE VIEW IF NOT EXISTS change AS
+SELECT c.tenant AS tenant, c.cluster AS cluster, c.host AS host, min(toUnixTimestamp64Nano(c.at)) AS at_ns,
+  min(c.within_ns) AS within_ns, c.kind AS kind, if(n.node = '', c.node, n.node) AS node, c.text AS text,
+  max(c.who) AS who
+FROM change_row c FINAL LEFT JOIN node_name n ON n.tenant = c.tenant AND n.cluster = c.cluster AND n.own = c.node
+GROUP BY tenant, cluster, host, kind, node, text, toStartOfMinute(c.at);
+CREATE VIEW IF NOT EXISTS edge AS
+SELECT e.tenant AS tenant, e.cluster AS cluster, e.host AS host, toUnixTimestamp64Nano(e.at) AS at_ns, e.ns AS ns,
+  e.caller AS caller, e.unit AS unit, e.container AS container, e.pod AS pod, e.library AS library,
+  if(n.node = '', e.node, n.node) AS node, e.calls AS calls, e.slow AS slow, e.lost_ns AS lost_ns
+FROM edge_row e FINAL LEFT JOIN node_name n ON n.tenant = e.tenant AND n.cluster = e.cluster AND n.own = e.node;
