@@ -4,6 +4,7 @@ package main
 
 import (
 	"net"
+	"path/filepath"
 	"strings"
 
 	"slowpath/internal/lab/fleet"
@@ -67,6 +68,19 @@ func strangerCases() []faultCase {
 				line:   "slowpath probe $PEER --tls --insecure --timeout 1s", codes: "3", says: "TLS",
 			})
 		}
+	}
+	for _, fake := range []string{"http", "closes", "garbage", "endless", "nothing"} {
+		all = append(all, faultCase{
+			family: "strangers", name: "bucket " + fake, quick: fake == "http",
+			before: func(r *faultRun) {
+				r.serve("PEER", fake)
+				r.set("AWS_ACCESS_KEY_ID", "k")
+				r.set("AWS_SECRET_ACCESS_KEY", "s")
+				r.set("XDG_CACHE_HOME", filepath.Join(r.dir, "tmp"))
+			},
+			line:  "slowpath fleet s3://incidents why --endpoint http://$PEER",
+			codes: "3", says: "s3://incidents/ cannot be read: it ",
+		})
 	}
 	return append(all, faultCase{
 		family: "strangers", name: "nothing listens", quick: true,

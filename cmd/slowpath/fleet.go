@@ -26,6 +26,7 @@ type fleetFlags struct {
 	last     cli.Days
 	asJSON   bool
 	asSQL    bool
+	bucket   bucketFlags
 }
 
 // fleetDoctor is the question that is none of SQL alone.
@@ -43,16 +44,22 @@ func (a *app) fleet() *cobra.Command {
 		Long: `fleet answers a question about many hosts. A SOURCE is a directory with recordings, such as the incidents
 of agents, or a recording. What they say is copied into one SQLite file beside the directory (DIRECTORY.fleet), so that
 only new recordings are read again. A directory of the path may say whose a recording is: cluster=NAME, host=NAME.
+A SOURCE s3://BUCKET/PREFIX is what agents write by --recordings: incidents of the last 24 hours, or of --from, --to
+and --last, are fetched into the user's cache, each once. A SOURCE clickhouse://HOST:9000/DATABASE (clickhouses:// with
+TLS, clickhouse+http://HOST:8123) is what OpenTelemetry Collectors fill with what agents send; fleet schema makes its
+tables. CLICKHOUSE_USER and CLICKHOUSE_PASSWORD say who asks.
 
 Questions:
 ` + questions + `
 Calls that two hosts saw are one call (by the client's address and the TCP sequence number), and a node has one name.
-Exit codes: 0 answered, 2 usage, and where there is nothing to ask, 3 ClickHouse does not answer.`,
+Exit codes: 0 answered, 2 usage, and where there is nothing to ask, 3 the bucket or ClickHouse does not answer.`,
 		Example: `  slowpath fleet recordings/ why
   slowpath fleet recordings/ who --last 1h
+  slowpath fleet clickhouses://ch.example:9440/slowpath why --last 1h
   slowpath fleet web-1.slowpath redis-1.slowpath worst --json
   slowpath fleet recordings/ since --from 2026-11-28T14:00 --to 2026-11-28T15:00
   slowpath fleet recordings/ doctor web-1/20261128T140312Z-1
+  slowpath fleet s3://incidents/redis why --last 7d
   slowpath fleet recordings/ edges --sql        # the query`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.askFleet(cmd.Context(), &f, args) },
 	}
@@ -67,14 +74,15 @@ Exit codes: 0 answered, 2 usage, and where there is nothing to ask, 3 ClickHouse
 	fl.StringVar(&f.filter.Node, "node", "", "of this `node`, as worst names it")
 	fl.StringVar(&f.filter.Caller, "caller", "", "of this `caller`, as who names it")
 	fl.IntVar(&f.filter.Limit, "limit", 20, "how many `rows` at most")
+	addBucketFlags(fl, &f.bucket)
 	return c
 }
 
 // maxFleetRows is how many rows an answer may have.
 const maxFleetRows = 100_000
 
-// openSource opens recordings, or a database that collectors fill.
-func (a *app) openSource(ctx context.Context, sources []string) (manyhosts.Source, error) {
+// openSource opens recordings, the bucket of agents, or a database that collectors fill.
+func (a *app) openSource(ctx context.Context, f *fleetFlags, id string, sources []string) (manyhosts.Source, error) {
 	if len(sources) == 1 && manyhosts.IsClickHouse(sources[0]) {
 		source, err := a.openClickHouse(ctx, sources[0])
 		if err == nil {
@@ -84,6 +92,9 @@ func (a *app) openSource(ctx context.Context, sources []string) (manyhosts.Sourc
 			return nil, cli.Usage(err)
 		}
 		return source, err
+	}
+	if slices.ContainsFunc(sources, func(s string) bool { return strings.HasPrefix(s, bucketScheme) }) {
+		return a.openBucket(ctx, f, id, sources)
 	}
 	return a.openFleet(ctx, sources)
 }
@@ -106,7 +117,7 @@ func (a *app) askFleet(ctx context.Context, f *fleetFlags, args []string) error 
 	}
 	defer a.Scratch.Remove()
 	a.InterruptEnds("there is no answer")
-	source, err := a.openSource(ctx, sources)
+	source, err := a.openSource(ctx, f, id, sources)
 	if err != nil {
 		return err
 	}
@@ -167,7 +178,8 @@ func fleetArguments(args []string) (sources []string, question, id string, err e
 func (a *app) openFleet(ctx context.Context, sources []string) (*manyhosts.Folder, error) {
 	for _, s := range sources {
 		if strings.Contains(s, "://") {
-			return nil, cli.Usagef("%s: this version reads directories and recordings", s)
+			return nil, cli.Usagef("%s: this version reads directories, recordings, s3://BUCKET/PREFIX and "+
+				"clickhouse://USER@HOST:9000/DATABASE", s)
 		}
 		if _, err := os.Stat(s); err != nil {
 			return nil, cli.Usagef("%w; give a directory with recordings, or recordings", err)
@@ -217,6 +229,11 @@ func (f *fleetFlags) span(ctx context.Context, s manyhosts.Source) error {
 	if err != nil {
 		return err
 	}
+	return f.between(first, last)
+}
+
+// between makes times of the flags, and of these where the flags say nothing.
+func (f *fleetFlags) between(first, last time.Time) (err error) {
 	if f.filter.To, err = timeOf("--to", f.to, last); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/minio/minio-go/v7"
@@ -45,6 +46,9 @@ const (
 // linker keeps every method of the client, 1.4 MB.
 func (b *Bucket) String() string { return scheme + b.name + "/" + b.prefix }
 
+// Endpoint is the address of its server.
+func (b *Bucket) Endpoint() string { return b.client.EndpointURL().String() }
+
 // PutIfAbsent writes an object that is not there yet: one that is there stays, which is no error.
 func (b *Bucket) PutIfAbsent(ctx context.Context, key string, from io.ReaderAt, size int64) error {
 	o := minio.PutObjectOptions{ContentType: "application/octet-stream", DisableMultipart: true}
@@ -60,9 +64,19 @@ func (b *Bucket) PutIfAbsent(ctx context.Context, key string, from io.ReaderAt, 
 // List tells of the objects whose keys begin with a prefix, in the order of their keys, until each is false. It holds
 // one page in memory. A list without an end is bounded by each and by ctx.
 func (b *Bucket) List(ctx context.Context, prefix string, each func(Object) bool) error {
+	return b.list(ctx, prefix, true, each)
+}
+
+// Folders tells of the folders right below one, which is empty or ends in /, as keys that end in /: until each is
+// false. Objects in them are not listed, those beside them are skipped.
+func (b *Bucket) Folders(ctx context.Context, below string, each func(key string) bool) error {
+	return b.list(ctx, below, false, func(o Object) bool { return !strings.HasSuffix(o.Key, "/") || each(o.Key) })
+}
+
+func (b *Bucket) list(ctx context.Context, prefix string, deep bool, each func(Object) bool) error {
 	owners := false
 	for o := range b.client.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{
-		Prefix: b.prefix + prefix, Recursive: true, MaxKeys: maxKeys, FetchOwner: &owners,
+		Prefix: b.prefix + prefix, Recursive: deep, MaxKeys: maxKeys, FetchOwner: &owners,
 	}) {
 		if o.Err != nil {
 			return b.explain("s3:ListBucket", o.Err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 
 	"github.com/minio/minio-go/v7"
 )
@@ -14,11 +15,14 @@ import (
 func (b *Bucket) explain(action string, err error) error {
 	keys := fmt.Sprintf("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or %s-credentials FILE", b.flags)
 	var answer minio.ErrorResponse
+	var asked *url.Error
 	switch {
 	case err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.Is(err, errNoKey):
 		return fmt.Errorf("%w: give %s", err, keys)
+	case errors.As(err, &asked): // its URL says nothing that the address of the bucket does not
+		return fmt.Errorf("it cannot be reached: %w", asked.Err)
 	case !errors.As(err, &answer):
 		return fmt.Errorf("it cannot be reached: %w", err)
 	}

@@ -110,7 +110,7 @@ func (o Options) transport() (http.RoundTripper, error) {
 	return bounded{&http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: dial,
 		TLSClientConfig: secure, TLSHandshakeTimeout: dialTime, ResponseHeaderTimeout: answerTime,
-		DisableCompression: true, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute,
+		DisableCompression: true, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
 	}}, nil
 }
 

@@ -42,11 +42,16 @@ type FolderOptions struct {
 	Version string   // of this program
 	Say     func(string)
 	Show    func(format string, args ...any) // how far it is
+	// Keep has rows of files stay that are there and not among Paths.
+	Keep bool
+	// From and To are what Span tells; zero: the time of all rows.
+	From, To time.Time
 }
 
 // Folder is recordings whose rows are in a SQLite file.
 type Folder struct {
-	db *sql.DB
+	db       *sql.DB
+	from, to time.Time
 }
 
 // ErrNoRecordings says that there is nothing to ask.
@@ -63,6 +68,7 @@ func OpenFolder(ctx context.Context, o FolderOptions) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.from, f.to = o.From, o.To
 	if err := f.update(ctx, o, paths); err != nil {
 		f.Close()
 		return nil, err
@@ -134,7 +140,7 @@ func openIndex(path string) (*Folder, error) {
 		db.SetMaxOpenConns(1)
 		var version int
 		err = db.QueryRow("PRAGMA user_version").Scan(&version)
-		return &Folder{db}, version, err
+		return &Folder{db: db}, version, err
 	}
 	f, version, err := open()
 	if err == nil && version == schemaVersion {
@@ -193,7 +199,11 @@ func (f *Folder) update(ctx context.Context, o FolderOptions, paths []found) err
 			delete(known, p.path)
 		}
 	}
-	for path := range known {
+	for path, was := range known {
+		info, err := os.Lstat(path)
+		if o.Keep && err == nil && (found{path, info.Size(), info.ModTime().UnixNano()}) == was {
+			continue
+		}
 		if err := f.forget(path); err != nil {
 			return err
 		}
@@ -363,6 +373,9 @@ func (f *Folder) Query(ctx context.Context, query string, filter Filter) (out Ro
 
 // Span implements Source.
 func (f *Folder) Span(ctx context.Context) (from, to time.Time, err error) {
+	if !f.to.IsZero() {
+		return f.from, f.to, nil
+	}
 	var first, last sql.NullInt64
 	err = f.db.QueryRowContext(ctx, "SELECT min(at_ns), max(at_ns + ns) FROM incident").Scan(&first, &last)
 	if err == nil && !first.Valid {

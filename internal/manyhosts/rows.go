@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,13 +41,25 @@ func originOf(path string, rec *recording.Recording) (o origin) {
 	}
 	for _, part := range parts {
 		if key, value, ok := strings.Cut(part, "="); ok && key == "cluster" {
-			o.cluster = value
+			o.cluster = nameIn(value)
 		} else if ok && key == "host" {
-			o.host = value
+			o.host = nameIn(value)
 		}
 	}
 	o.host = cmp.Or(o.host, name)
 	return o
+}
+
+// nameIn is a name that is a part of a key or a path, where agents encode it; "-" stands for none.
+func nameIn(part string) string {
+	name, err := url.PathUnescape(part)
+	switch {
+	case part == "-":
+		return ""
+	case err != nil:
+		return part
+	}
+	return name
 }
 
 // node is the name of a node for others: an address of the loopback device is one of its host.

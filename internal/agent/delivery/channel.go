@@ -3,6 +3,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ type Options struct {
 	Kept   bool   // what fails is on disk, and sent later
 	Limit  string // the flag of the budget
 	Budget *Budget
+	Pause  time.Duration // the first one after what failed; 0: ten seconds. The next ones are longer, up to a minute.
 	Log    func(string)
 }
 
@@ -83,7 +85,7 @@ func (c *Channel) Send(n int, do func() error) bool {
 	}
 	now := time.Now()
 	if err != nil {
-		c.pause = min(max(2*c.pause, firstPause), longestPause)
+		c.pause = min(max(2*c.pause, cmp.Or(c.Pause, firstPause)), longestPause)
 		c.until = now.Add(c.pause)
 		if !c.Kept || c.refused {
 			c.stats.Failed += int64(n)

@@ -21,6 +21,7 @@ func TestS3Outage(t *testing.T) {
 	server := buckettest.Start(t)
 	server.Up()
 	a := newAgent(t, server.Bucket(buckettest.Writer), 0)
+	a.o.Every = 100 * time.Millisecond
 	reader := server.Bucket(buckettest.Reader)
 	u := a.start()
 	began := time.Now().Add(-2 * time.Hour) // such are not waited for

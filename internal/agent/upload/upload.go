@@ -4,6 +4,7 @@ package upload
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,6 +33,8 @@ type Options struct {
 	BytesPerDay int64
 	Store       *incidents.Store
 	Folder      *folder.Folder // for what says which incidents were sent
+	// Every is the time between two looks at the incidents, and after a first failure; 0: ten seconds.
+	Every time.Duration
 	// Log receives one line when something begins to go wrong, and when it works again.
 	Log func(string)
 }
@@ -77,6 +80,7 @@ func New(o Options) (*Uploader, error) {
 		channel: &delivery.Channel{Options: delivery.Options{
 			Name: "recordings", What: "incidents", To: o.Bucket.String(), Kept: true,
 			Limit: "--recordings-bytes-per-day", Budget: delivery.Daily(float64(o.BytesPerDay)), Log: o.Log,
+			Pause: o.Every,
 		}},
 	}
 	u.readSent()
@@ -127,7 +131,7 @@ func (u *Uploader) keepSent(id string) {
 
 // Run sends incidents until the context ends.
 func (u *Uploader) Run(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(cmp.Or(u.o.Every, lookEvery))
 	defer tick.Stop()
 	for {
 		select {
