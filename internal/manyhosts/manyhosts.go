@@ -30,6 +30,7 @@ var Questions = []Question{
 	{Name: "edges", About: "who calls whom"},
 	{Name: "incidents", About: "what was judged, in order of time", alone: true},
 	{Name: "calls", About: "the slowest calls, both ends as one", alone: true},
+	{Name: "clocks", About: "how far the clocks of hosts are apart", alone: true},
 }
 
 // QuestionOf is that of a name.

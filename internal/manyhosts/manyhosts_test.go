@@ -161,6 +161,40 @@ func TestTwoEnds(t *testing.T) {
 	}
 }
 
+// TestTranslatedAddresses: behind an address translation the ends of a call have no address in common, and are one all
+// the same. How far clocks are apart is told by the calls of one trace.
+func TestTranslatedAddresses(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "recordings")
+	record(t, filepath.Join(dir, "web-1.slowpath"), "web-1", recording.Client, "10.0.0.9:6379", "10.0.0.1:4000", true,
+		0)
+	record(t, filepath.Join(dir, "redis-1.slowpath"), "redis-1", recording.Server, "127.0.0.1:6379", "192.0.2.1:5000",
+		true, time.Second/2)
+	f, _ := open(t, dir)
+	calls, _ := ask(t, f, "calls")
+	if len(calls.Rows.Values) != 100 {
+		t.Fatalf("%d calls", len(calls.Rows.Values))
+	}
+	for _, row := range calls.Rows.Values {
+		if r := calls.Rows; r.Int(row, "caller_ns") != 41e6 || r.Int(row, "server_ns") != 40e6 ||
+			r.Int(row, "joined_share") != 1 || r.Text(row, "host") != "web-1" {
+			t.Fatalf("%v: %v", r.Columns, row)
+		}
+	}
+	const apart = 7 * time.Hour
+	dir = filepath.Join(t.TempDir(), "recordings")
+	record(t, filepath.Join(dir, "web-1.slowpath"), "web-1", recording.Client, "10.0.0.9:6379", "10.0.0.1:4000", true,
+		0)
+	record(t, filepath.Join(dir, "redis-1.slowpath"), "redis-1", recording.Server, "127.0.0.1:6379", "10.0.0.1:4000",
+		true, apart)
+	f, _ = open(t, dir)
+	clocks, _ := ask(t, f, "clocks")
+	r := clocks.Rows
+	if len(r.Values) != 1 || r.Text(r.Values[0], "caller_host") != "web-1" || r.Int(r.Values[0], "calls") != 100 ||
+		r.Int(r.Values[0], "least_ns") != int64(apart)-1e6 || r.Int(r.Values[0], "most_ns") != int64(apart) {
+		t.Errorf("%v: %v", r.Columns, r.Values)
+	}
+}
+
 // TestShared: what the hosts with slow calls have in common is said, and of a fleet in which all are alike nothing.
 func TestShared(t *testing.T) {
 	for _, bad := range []int{0, 8, 40} {
@@ -212,7 +246,8 @@ func TestQuestions(t *testing.T) {
 			var body bytes.Buffer
 			err := errors.Join(a.JSON(&body, filter), json.Unmarshal(body.Bytes(), &doc),
 				a.Print(&all, filter, layout.Style{Width: 80}))
-			if err != nil || doc.Question != q.Name || len(doc.Rows) != len(a.Rows.Values) || len(doc.Rows) == 0 {
+			if err != nil || doc.Question != q.Name || len(doc.Rows) != len(a.Rows.Values) ||
+				len(doc.Rows) == 0 && q.Name != "clocks" { // they are of one host each
 				t.Errorf("%s: %d rows, %v", q.Name, len(doc.Rows), err)
 			}
 		}

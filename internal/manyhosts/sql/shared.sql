@@ -26,6 +26,15 @@ trait AS (
   JOIN host h ON h.cluster = m.cluster AND h.host = m.host
   WHERE m.side = 'server' AND m.at_ns >= {from:Int64} AND m.at_ns < {to:Int64}
   UNION ALL
+  SELECT DISTINCT 'node' AS kind, m.node AS entity, 'change' AS name, x.text AS value FROM minute m
+  JOIN change x ON x.cluster = m.cluster AND x.host = m.host
+  WHERE m.side = 'server' AND m.at_ns >= {from:Int64} AND m.at_ns < {to:Int64}
+    AND x.at_ns >= {from:Int64} - 3600000000000 AND x.at_ns < {to:Int64}
+  UNION ALL
+  SELECT DISTINCT 'caller' AS kind, l.host || ' ' || l.caller AS entity, 'change' AS name, x.text AS value FROM load l
+  JOIN change x ON x.cluster = l.cluster AND x.host = l.host
+  WHERE x.kind IN ('mark', 'package', 'network') AND x.at_ns >= {from:Int64} - 3600000000000 AND x.at_ns < {to:Int64}
+  UNION ALL
   SELECT DISTINCT 'caller' AS kind, l.host || ' ' || l.caller AS entity, 'node' AS name, l.node AS value FROM load l
   UNION ALL
   SELECT DISTINCT 'caller' AS kind, l.host || ' ' || l.caller AS entity, 'unit' AS name, l.unit AS value FROM load l
