@@ -1,6 +1,7 @@
 package manyhosts
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	_ "embed" // the schema
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"slowpath/internal/diagnose/facts"
@@ -117,7 +119,7 @@ func recordingsOf(o FolderOptions) (all []found, err error) {
 	all = slices.CompactFunc(all, func(a, b found) bool { return a.path == b.path })
 	if len(all) > maxFiles {
 		o.Say(fmt.Sprintf("of %d recordings the %d that were written last are asked", len(all), maxFiles))
-		slices.SortFunc(all, func(a, b found) int { return int(min(max(b.changedNs-a.changedNs, -1), 1)) })
+		slices.SortFunc(all, func(a, b found) int { return cmp.Compare(b.changedNs, a.changedNs) })
 		all = all[:maxFiles]
 	}
 	if len(all) == 0 {
@@ -130,6 +132,9 @@ func openIndex(path string) (*Folder, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
+	}
+	if info, err := os.Lstat(abs); err == nil && !own(info) {
+		return nil, fmt.Errorf("%s is no index of this user: move it away", path)
 	}
 	open := func() (*Folder, int, error) {
 		u := url.URL{Scheme: "file", OmitHost: true, Path: abs, RawQuery: "_pragma=busy_timeout(5000)"}
@@ -149,7 +154,7 @@ func openIndex(path string) (*Folder, error) {
 	if f != nil {
 		f.Close()
 	}
-	if info, statErr := os.Lstat(abs); statErr == nil && (!info.Mode().IsRegular() || info.Size() > 0 && version == 0) {
+	if info, statErr := os.Lstat(abs); statErr == nil && info.Size() > 0 && version == 0 {
 		return nil, fmt.Errorf("%s is no index of recordings: move it away", path)
 	}
 	if err := os.Remove(abs); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -166,6 +171,12 @@ func openIndex(path string) (*Folder, error) {
 		}
 	}
 	return f, nil
+}
+
+// own reports whether a file is a regular one of this user, and of no other name: SQLite follows links.
+func own(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && info.Mode().IsRegular() && int(st.Uid) == os.Geteuid() && st.Nlink == 1
 }
 
 // tables are those that have rows of a file.

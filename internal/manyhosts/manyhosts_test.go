@@ -288,14 +288,17 @@ func TestChangedFolder(t *testing.T) {
 			t.Errorf("%v", row)
 		}
 	}
-	if err := os.WriteFile(dir+".other", []byte("somebody's"), 0o600); err != nil {
+	err = errors.Join(os.WriteFile(dir+".other", []byte("somebody's"), 0o600), os.Symlink(dir+".fleet", dir+".link"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = manyhosts.OpenFolder(t.Context(), manyhosts.FolderOptions{
-		Paths: []string{dir}, Index: dir + ".other", Say: func(string) {}, Show: func(string, ...any) {},
-	})
-	if err == nil {
-		t.Error("a file of somebody else was taken for an index")
+	for _, index := range []string{dir + ".other", dir + ".link"} {
+		_, err = manyhosts.OpenFolder(t.Context(), manyhosts.FolderOptions{
+			Paths: []string{dir}, Index: index, Say: func(string) {}, Show: func(string, ...any) {},
+		})
+		if err == nil {
+			t.Errorf("%s was taken for an index", index)
+		}
 	}
 	if body, err := os.ReadFile(dir + ".other"); err != nil || string(body) != "somebody's" {
 		t.Errorf("%q %v", body, err)
