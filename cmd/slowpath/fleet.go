@@ -283,7 +283,7 @@ func stepOf(span time.Duration, rows int) time.Duration {
 
 // judgeFleet prints the verdict of an incident, by all recordings that belong to it.
 func (a *app) judgeFleet(ctx context.Context, source *manyhosts.Folder, id string, asJSON bool) error {
-	paths, err := source.Recordings(ctx, id)
+	paths, also, err := source.Recordings(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -292,6 +292,9 @@ func (a *app) judgeFleet(ctx context.Context, source *manyhosts.Folder, id strin
 	}
 	a.ProgressDone()
 	a.Say(fmt.Sprintf("judging %s", strings.Join(paths, " ")))
+	for _, path := range also {
+		a.Say(path + " is of another server: it has a verdict of its own")
+	}
 	v := watching.Verdict{CommandLine: a.CommandLine, AsJSON: asJSON}
 	err = v.Files(ctx, paths)
 	if err != nil && len(paths) > 1 {

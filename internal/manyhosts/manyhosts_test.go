@@ -155,9 +155,11 @@ func TestTwoEnds(t *testing.T) {
 		r.Int(r.Values[0], "slow") != 100 {
 		t.Errorf("%v: %v", r.Columns, r.Values)
 	}
-	paths, err := f.Recordings(t.Context(), "web-1/1")
-	if err != nil || len(paths) < 2 || !strings.HasSuffix(paths[0], "host=web-1/1.slowpath") {
-		t.Errorf("%v %v", paths, err)
+	paths, also, err := f.Recordings(t.Context(), "web-1/1")
+	of := func(path string) string { return strings.TrimPrefix(path, dir+"/cluster=") }
+	if err != nil || len(also) != 0 || len(paths) != 3 || of(paths[0]) != "mail/host=web-1/1.slowpath" ||
+		of(paths[1]) != "shop/host=web-1/1.slowpath" || of(paths[2]) != "shop/host=redis-1/1.slowpath" {
+		t.Errorf("%v %v %v", paths, also, err)
 	}
 }
 

@@ -6,6 +6,7 @@ CREATE TABLE address_row(file INTEGER, cluster TEXT, host TEXT, ip TEXT);
 CREATE TABLE call_row(file INTEGER, cluster TEXT, host TEXT, trace TEXT, side TEXT, at_ns INTEGER, ns INTEGER,
   whose TEXT, op TEXT, node TEXT, client TEXT, client_ip TEXT, seq INTEGER, caller TEXT, request_bytes INTEGER,
   reply_bytes INTEGER, error TEXT, p REAL, state TEXT, culprit TEXT);
+CREATE INDEX call_trace ON call_row(trace);
 CREATE TABLE minute_row(file INTEGER, cluster TEXT, host TEXT, at_ns INTEGER, node TEXT, whose TEXT, side TEXT,
   server TEXT, calls INTEGER, slow INTEGER, failed INTEGER, threshold_ns INTEGER, max_ns INTEGER, complete INTEGER,
   buckets TEXT);
