@@ -143,7 +143,7 @@ func TestClickHouse(t *testing.T) {
 		record(t, filepath.Join(dir, host+".slowpath"), host, recording.Client, node,
 			fmt.Sprintf("10.0.1.%d:4000", i+1), i < 6, 0)
 	}
-	record(t, filepath.Join(dir, "redis-1.slowpath"), "redis-1", recording.Server, "10.0.0.8:6379", "10.0.1.1:4000",
+	record(t, filepath.Join(dir, "redis-1.slowpath"), "redis-1", recording.Server, "127.0.0.1:6379", "10.0.1.1:4000",
 		true, time.Hour)
 	for _, id := range corpus.Some() {
 		if err := corpus.Unpack(id, filepath.Join(dir, id+".slowpath")); err != nil {
@@ -196,6 +196,20 @@ func TestClickHouse(t *testing.T) {
 				break
 			}
 		}
+	}
+	for _, s := range []string{ // a server that is watched by its loopback address, and that one host alone has
+		"INSERT INTO address_row (host, ip, at) VALUES ('far-1', '10.9.9.9', now())",
+		"INSERT INTO minute_row (host, at, node, calls) VALUES ('far-1', now(), 'far-1 127.0.0.1:6390', 1)",
+		"INSERT INTO minute_row (host, at, node, calls) VALUES ('far-2', now(), '10.9.9.9:6390', 1)",
+	} {
+		if err := c.Exec(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names, err := c.Query(t.Context(), "SELECT DISTINCT node FROM minute WHERE host IN ('far-1', 'far-2')",
+		manyhosts.Filter{})
+	if err != nil || len(names.Values) != 1 || names.Text(names.Values[0], "node") != "10.9.9.9:6390" {
+		t.Errorf("%v %v", names.Values, err)
 	}
 	_, err = manyhosts.OpenClickHouse(t.Context(), "clickhouse://u:secret@127.0.0.1:1/x", manyhosts.Login{})
 	if err == nil || strings.Contains(err.Error(), "secret") {

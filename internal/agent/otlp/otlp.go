@@ -26,6 +26,7 @@ import (
 
 	"slowpath/internal/agent/delivery"
 	"slowpath/internal/live"
+	"slowpath/internal/source/hostfs"
 )
 
 // Options of New.
@@ -190,6 +191,9 @@ func (e *Exporter) resource(ctx context.Context) *resource.Resource {
 	from := []attribute.KeyValue{semconv.ServiceName("slowpath"), semconv.ServiceVersion(e.o.Version)}
 	if e.o.Cluster != "" {
 		from = append(from, clusterKey.String(text(e.o.Cluster)))
+	}
+	if all := hostfs.Addresses(); len(all) > 0 {
+		from = append(from, semconv.HostIP(all...))
 	}
 	// what cannot be found out, such as the id of a host without /etc/machine-id, is left out
 	r, _ := resource.New(ctx, resource.WithHost(), resource.WithHostID(), resource.WithAttributes(from...),

@@ -88,6 +88,11 @@ CREATE TABLE IF NOT EXISTS host_row (
   name LowCardinality(String), value String, at DateTime('UTC')
 ) ENGINE = ReplacingMergeTree(at) PARTITION BY toDate(at) ORDER BY (tenant, cluster, host, name)
 TTL at + INTERVAL 30 DAY SETTINGS ttl_only_drop_parts = 1;
+CREATE TABLE IF NOT EXISTS address_row (
+  tenant LowCardinality(String), cluster LowCardinality(String), host LowCardinality(String), ip String,
+  at DateTime('UTC')
+) ENGINE = ReplacingMergeTree(at) PARTITION BY toDate(at) ORDER BY (tenant, cluster, host, ip)
+TTL at + INTERVAL 30 DAY SETTINGS ttl_only_drop_parts = 1;
 CREATE TABLE IF NOT EXISTS incident_row (
   tenant LowCardinality(String), cluster LowCardinality(String), host LowCardinality(String), id String,
   version Int64, at DateTime64(9, 'UTC'), ns Int64, state LowCardinality(String), verdict LowCardinality(String),
@@ -167,6 +172,13 @@ FROM (
   WHERE MetricName = 'slowpath.minute' AND StartTimeUnix > now() - INTERVAL 31 DAY
     AND StartTimeUnix < now() + INTERVAL 1 DAY
 ) m WHERE m.named.2 <> '';
+CREATE MATERIALIZED VIEW IF NOT EXISTS address_in TO address_row AS
+SELECT ResourceAttributes['slowpath.tenant'] AS tenant, ResourceAttributes['slowpath.cluster'] AS cluster,
+  ResourceAttributes['host.name'] AS host,
+  arrayJoin(JSONExtract(ResourceAttributes['host.ip'], 'Array(String)')) AS ip, toDateTime(StartTimeUnix) AS at
+FROM otel_metrics_exponential_histogram
+WHERE MetricName = 'slowpath.minute' AND ResourceAttributes['host.ip'] <> ''
+  AND StartTimeUnix > now() - INTERVAL 31 DAY AND StartTimeUnix < now() + INTERVAL 1 DAY;
 CREATE MATERIALIZED VIEW IF NOT EXISTS incident_in TO incident_row AS
 WITH LogAttributes AS a, ResourceAttributes AS r
 SELECT r['slowpath.tenant'] AS tenant, r['slowpath.cluster'] AS cluster, r['host.name'] AS host,
