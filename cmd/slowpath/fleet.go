@@ -34,9 +34,9 @@ const fleetDoctor = "doctor"
 
 func (a *app) fleet() *cobra.Command {
 	var f fleetFlags
-	questions := "  doctor ID    the verdict of an incident, by the recordings of all hosts that belong to it\n"
-	for _, q := range slices.Backward(manyhosts.Questions) {
-		questions = fmt.Sprintf("  %-12s %s\n", q.Name, q.About) + questions
+	var questions []string
+	for _, q := range manyhosts.Questions {
+		questions = append(questions, fmt.Sprintf("%s (%s)", q.Name, strings.TrimPrefix(q.About, q.Name+": ")))
 	}
 	c := &cobra.Command{
 		Use:   "fleet SOURCE... QUESTION",
@@ -49,8 +49,9 @@ and --last, are fetched into the user's cache, each once. A SOURCE clickhouse://
 TLS, clickhouse+http://HOST:8123) is what OpenTelemetry Collectors fill with what agents send; fleet schema makes its
 tables. CLICKHOUSE_USER and CLICKHOUSE_PASSWORD say who asks.
 
-Questions:
-` + questions + `
+Questions: ` + strings.Join(questions, ", ") + `; doctor ID (the verdict of an incident, by the recordings of all
+hosts that belong to it).
+
 Calls that two hosts saw are one call (by the client's address and the TCP sequence number), and a node has one name.
 Exit codes: 0 answered, 2 usage, and where there is nothing to ask, 3 the bucket or ClickHouse does not answer.`,
 		Example: `  slowpath fleet recordings/ why
@@ -130,7 +131,11 @@ func (a *app) askFleet(ctx context.Context, f *fleetFlags, args []string) error 
 		}
 		return a.judgeFleet(ctx, folder, id, f.asJSON)
 	}
-	if err := f.span(ctx, source); err != nil {
+	err = f.span(ctx, source)
+	if errors.Is(err, manyhosts.ErrNoRecordings) { // none could be read
+		return cli.Usagef("%s: %w", strings.Join(sources, " "), err)
+	}
+	if err != nil {
 		return err
 	}
 	answer, err := manyhosts.Ask(ctx, source, q, f.filter)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/url"
 	"reflect"
 	"slices"
@@ -58,14 +59,21 @@ func OpenClickHouse(ctx context.Context, source string, who Login) (*ClickHouse,
 	switch u.Scheme {
 	case "clickhouses":
 		u.Scheme, secure = "clickhouse", "true"
-	case "clickhouse+http", "clickhouse+https":
-		u.Scheme = strings.TrimPrefix(u.Scheme, "clickhouse+")
+	case "clickhouse+http":
+		u.Scheme = "http"
+	case "clickhouse+https":
+		u.Scheme, secure = "https", "true"
 	}
 	user := cmp.Or(u.User.Username(), who.User, "default")
 	u.User = nil
 	u.Path = cmp.Or(strings.TrimSuffix(u.Path, "/"), "/slowpath")
 	if secure != "" {
 		u.RawQuery = "secure=" + secure
+	}
+	if u.Port() == "" {
+		u.Host = net.JoinHostPort(u.Hostname(), map[string]string{
+			"clickhouse": "9000", "clickhousetrue": "9440", "http": "8123", "httpstrue": "8443",
+		}[u.Scheme+secure])
 	}
 	o, err := clickhouse.ParseDSN(u.String())
 	if err != nil {
