@@ -87,6 +87,10 @@ func OpenClickHouse(ctx context.Context, source string, who Login) (*ClickHouse,
 	if err == nil {
 		err = c.Ping(ctx)
 	}
+	var request *url.Error // which says the address once more
+	if errors.As(err, &request) {
+		err = request.Err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrNoAnswer, source, err)
 	}

@@ -199,8 +199,13 @@ func TestClickHouse(t *testing.T) {
 	}
 	for _, s := range []string{ // a server that is watched by its loopback address, and that one host alone has
 		"INSERT INTO address_row (host, ip, at) VALUES ('far-1', '10.9.9.9', now())",
-		"INSERT INTO minute_row (host, at, node, calls) VALUES ('far-1', now(), 'far-1 127.0.0.1:6390', 1)",
-		"INSERT INTO minute_row (host, at, node, calls) VALUES ('far-2', now(), '10.9.9.9:6390', 1)",
+		"INSERT INTO minute_row (host, at, node, calls, scale) VALUES ('far-1', now(), 'far-1 127.0.0.1:6390', 1, 3)",
+		"INSERT INTO minute_row (host, at, node, calls, scale) VALUES ('far-2', now(), '10.9.9.9:6390', 1, 3)",
+		"INSERT INTO minute_row (host, at, node, calls, scale, first, counts) SELECT 'far-2', " +
+			"toStartOfHour(now()) - 60 * n, '10.9.9.9:6390', 7, 3, -20, [0, 5, 2] " +
+			"FROM (SELECT number + 1 AS n FROM numbers(60))",
+		"SYSTEM REFRESH VIEW hour_in", "SYSTEM WAIT VIEW hour_in", // hours are made again
+		"SYSTEM REFRESH VIEW hour_in", "SYSTEM WAIT VIEW hour_in",
 	} {
 		if err := c.Exec(t.Context(), s); err != nil {
 			t.Fatal(err)
@@ -210,6 +215,13 @@ func TestClickHouse(t *testing.T) {
 		manyhosts.Filter{})
 	if err != nil || len(names.Values) != 1 || names.Text(names.Values[0], "node") != "10.9.9.9:6390" {
 		t.Errorf("%v %v", names.Values, err)
+	}
+	hours, err := c.Query(t.Context(), "SELECT calls, minutes, toString(buckets) AS b, toString(counts) AS c "+
+		"FROM hour_row FINAL WHERE host = 'far-2'", manyhosts.Filter{})
+	if err != nil || len(hours.Values) != 1 || hours.Int(hours.Values[0], "calls") != 420 ||
+		hours.Int(hours.Values[0], "minutes") != 60 || hours.Text(hours.Values[0], "b") != "[-19,-18]" ||
+		hours.Text(hours.Values[0], "c") != "[300,120]" {
+		t.Errorf("%v %v", hours.Values, err)
 	}
 	_, err = manyhosts.OpenClickHouse(t.Context(), "clickhouse://u:secret@127.0.0.1:1/x", manyhosts.Login{})
 	if err == nil || strings.Contains(err.Error(), "secret") {

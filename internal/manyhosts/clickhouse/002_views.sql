@@ -34,16 +34,25 @@ SELECT c.tenant AS tenant, c.cluster AS cluster, c.host AS host, toString(c.trac
   c.caller AS caller, c.request_bytes AS request_bytes, c.reply_bytes AS reply_bytes, c.error AS error, c.p AS p,
   c.state AS state, c.culprit AS culprit
 FROM call_row c FINAL LEFT JOIN node_name n ON n.tenant = c.tenant AND n.cluster = c.cluster AND n.own = c.node;
+-- minute: of the time of which there are no minutes any more, whole hours.
 CREATE VIEW IF NOT EXISTS minute AS
 SELECT m.tenant AS tenant, m.cluster AS cluster, m.host AS host, toUnixTimestamp(m.at) * 1000000000 AS at_ns,
   if(n.node = '', m.node, n.node) AS node, m.whose AS whose, m.side AS side, m.server AS server, m.calls AS calls,
-  m.slow AS slow, m.failed AS failed, m.threshold_ns AS threshold_ns, m.max_ns AS max_ns, m.complete AS complete,
-  m.scale AS scale, m.first AS first, m.counts AS counts
-FROM minute_row m FINAL LEFT JOIN node_name n ON n.tenant = m.tenant AND n.cluster = m.cluster AND n.own = m.node;
+  m.slow AS slow, m.failed AS failed, m.max_ns AS max_ns, m.complete AS complete,
+  arrayMap(i -> toInt32(m.first + i - 1), arrayEnumerate(m.counts)) AS buckets, m.counts AS counts
+FROM minute_row m FINAL LEFT JOIN node_name n ON n.tenant = m.tenant AND n.cluster = m.cluster AND n.own = m.node
+WHERE m.scale = 3 AND m.at >= toStartOfDay(now() - INTERVAL 29 DAY)
+UNION ALL
+SELECT h.tenant AS tenant, h.cluster AS cluster, h.host AS host, toUnixTimestamp(h.at) * 1000000000 AS at_ns,
+  if(n.node = '', h.node, n.node) AS node, h.whose AS whose, h.side AS side, h.server AS server, h.calls AS calls,
+  h.slow AS slow, h.failed AS failed, h.max_ns AS max_ns, h.complete AS complete, h.buckets AS buckets,
+  h.counts AS counts
+FROM hour_row h FINAL LEFT JOIN node_name n ON n.tenant = h.tenant AND n.cluster = h.cluster AND n.own = h.node
+WHERE h.at < toStartOfDay(now() - INTERVAL 29 DAY);
 CREATE VIEW IF NOT EXISTS bucket AS
 SELECT m.tenant AS tenant, m.cluster AS cluster, m.host AS host, m.at_ns AS at_ns, m.node AS node, m.whose AS whose,
-  m.side AS side, m.first + b.1 - 1 AS bucket, toInt64(b.2) AS calls
-FROM minute m ARRAY JOIN arrayZip(arrayEnumerate(m.counts), m.counts) AS b WHERE b.2 > 0 AND m.scale = 3;
+  m.side AS side, b.1 AS bucket, toInt64(b.2) AS calls
+FROM minute m ARRAY JOIN arrayZip(m.buckets, m.counts) AS b WHERE b.2 > 0;
 CREATE VIEW IF NOT EXISTS incident AS
 SELECT tenant, cluster, host, id, version, toUnixTimestamp64Nano(at) AS at_ns, ns, state, verdict, cause, summary,
   slow, failed, nodes, callers FROM incident_row FINAL;
