@@ -11,6 +11,7 @@ import (
 )
 
 func (a *app) fleetSchema() *cobra.Command {
+	var cluster string
 	c := &cobra.Command{
 		Use:   "schema apply|check clickhouse://USER@HOST:9000/DATABASE",
 		Short: "Make the tables that OpenTelemetry Collectors fill, or check that they are there",
@@ -26,7 +27,7 @@ Exit codes: 0 done, 1 check: something is missing, 2 usage, 3 cannot connect.`,
 				return cli.Usagef("write: slowpath fleet schema apply clickhouse://USER@HOST:9000/DATABASE, or check")
 			}
 			if args[0] == "apply" {
-				return noAnswer(manyhosts.ApplySchema(cmd.Context(), args[1], a.clickHouseLogin(),
+				return noAnswer(manyhosts.ApplySchema(cmd.Context(), args[1], a.clickHouseLogin(), cluster,
 					func(line string) { _ = a.Line(line) }))
 			}
 			source, err := a.openClickHouse(cmd.Context(), args[1])
@@ -41,6 +42,8 @@ Exit codes: 0 done, 1 check: something is missing, 2 usage, 3 cannot connect.`,
 			return a.Line("the schema is that of this slowpath")
 		},
 	}
+	c.Flags().StringVar(&cluster, "on-cluster", "", "make replicated tables, and tables over all shards, on this "+
+		"`cluster` of remote_servers; servers need the macros shard and replica")
 	return c
 }
 

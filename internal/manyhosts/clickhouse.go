@@ -106,7 +106,7 @@ func (c *ClickHouse) Query(ctx context.Context, query string, f Filter) (out Row
 	}
 	ctx = clickhouse.Context(ctx, clickhouse.WithParameters(parameters), clickhouse.WithSettings(clickhouse.Settings{
 		"max_execution_time": int(queryTime / time.Second), "max_memory_usage": queryMemory,
-		"prefer_column_name_to_alias": 1, "readonly": 2,
+		"prefer_column_name_to_alias": 1, "readonly": 2, "distributed_product_mode": "global",
 	}))
 	rows, err := c.connection.Query(ctx, query)
 	if err != nil {
@@ -217,8 +217,12 @@ func (c *ClickHouse) applied(ctx context.Context) (map[string]string, error) {
 	return out, rows.Err()
 }
 
-// ApplySchema makes what is missing of the database and its tables, and tells of each part.
-func ApplySchema(ctx context.Context, source string, who Login, say func(string)) error {
+// ApplySchema makes what is missing of the database and its tables, on all servers of a cluster where one is named, and
+// tells of each part.
+func ApplySchema(ctx context.Context, source string, who Login, cluster string, say func(string)) error {
+	if !isName(cluster) {
+		return fmt.Errorf("the name of a cluster has letters, digits and _: %s", cluster)
+	}
 	base, database, err := withoutDatabase(source)
 	if err != nil {
 		return err
@@ -227,7 +231,11 @@ func ApplySchema(ctx context.Context, source string, who Login, say func(string)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(c.connection.Exec(ctx, "CREATE DATABASE IF NOT EXISTS "+database), c.Close())
+	create := "CREATE DATABASE IF NOT EXISTS " + database
+	if cluster != "" {
+		create += " ON CLUSTER '" + cluster + "'"
+	}
+	err = errors.Join(c.Exec(ctx, create), c.Close())
 	if err != nil {
 		return fmt.Errorf("making the database %s: %w", database, err)
 	}
@@ -250,9 +258,11 @@ func ApplySchema(ctx context.Context, source string, who Login, say func(string)
 			continue
 		}
 		for _, s := range statements(m.script) {
-			if err := c.Exec(ctx, s); err != nil {
-				first, _, _ := strings.Cut(s, "\n")
-				return fmt.Errorf("%s: %s: %w", m.name, first, err)
+			for _, s := range onCluster(s, cluster) {
+				if err := c.Exec(ctx, s); err != nil {
+					first, _, _ := strings.Cut(s, "\n")
+					return fmt.Errorf("%s: %s: %w", m.name, first, err)
+				}
 			}
 		}
 		done := fmt.Sprintf("INSERT INTO schema_version (name, sum) SELECT '%s', '%s'", m.name, m.sum)
@@ -287,9 +297,14 @@ func withoutDatabase(source string) (base, database string, err error) {
 		return "", "", err
 	}
 	database = cmp.Or(strings.Trim(u.Path, "/"), "slowpath")
-	if strings.Trim(database, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
+	if !isName(database) {
 		return "", "", fmt.Errorf("the name of a database has letters, digits and _: %s", database)
 	}
 	u.Path = "/default"
 	return u.String(), database, nil
+}
+
+// isName reports whether a name needs no quotes.
+func isName(s string) bool {
+	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
 }

@@ -154,7 +154,7 @@ func TestClickHouse(t *testing.T) {
 	source := startEngine(t)
 	var said []string
 	for range 2 {
-		err := manyhosts.ApplySchema(t.Context(), source, manyhosts.Login{},
+		err := manyhosts.ApplySchema(t.Context(), source, manyhosts.Login{}, "",
 			func(line string) { said = append(said, line) })
 		if err != nil {
 			t.Fatal(err)
