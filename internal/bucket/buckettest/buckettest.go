@@ -99,7 +99,7 @@ func (s *Server) Up() {
 		"-master.telemetry=false", "-master.electionTimeout=1s", "-volume.max=60", "-master.volumeSizeLimitMB=64",
 		"-s3.config="+s.dir+"/s3.json", "-s3.iam=false", "-master.port="+p(0), "-master.port.grpc="+p(1),
 		"-volume.port="+p(2), "-volume.port.grpc="+p(3), "-filer.port="+p(4), "-filer.port.grpc="+p(5),
-		"-s3.port="+p(6), "-s3.port.grpc="+p(7))
+		"-s3.port="+p(6), "-s3.port.grpc="+p(7), "-s3.port.iceberg=0", "-s3.port.lance=0")
 	var said bytes.Buffer
 	s.cmd.Stdout, s.cmd.Stderr = &said, &said
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -77,6 +77,8 @@ type caller struct {
 	f     *fleet.Fleet
 	seen  map[string]int    // redirects, by their code
 	at    map[string]string // by key, the node that had it
+	all   chan struct{}     // closed once there are all keys, or count has ended
+	once  sync.Once         // of that
 }
 
 // ask calls until there is another reply than a redirect or an error of a changing cluster.
@@ -140,7 +142,9 @@ func (c *caller) conn(addr *string) (*fleet.Conn, error) {
 }
 
 func newCaller(t *testing.T, f *fleet.Fleet) *caller {
-	c := &caller{T: t, f: f, nodes: map[string]*fleet.Conn{}, seen: map[string]int{}, at: map[string]string{}}
+	c := &caller{T: t, f: f, nodes: map[string]*fleet.Conn{}, seen: map[string]int{}, at: map[string]string{},
+		all: make(chan struct{}),
+	}
 	t.Cleanup(func() {
 		for _, n := range c.nodes {
 			n.Close()
@@ -153,7 +157,12 @@ const keys = 1000
 
 // count increments every key again and again; a key that was lost or served by two nodes has another number at the end.
 func (c *caller) count(ctx context.Context) (rounds int) {
+	counted := func() { c.once.Do(func() { close(c.all) }) }
+	defer counted()
 	for ctx.Err() == nil {
+		if rounds == 1 {
+			counted()
+		}
 		rounds++
 		for k := range keys {
 			if got := c.ask("INCR", fmt.Sprint("key:", k)); got != int64(rounds) {
@@ -192,6 +201,7 @@ func TestLifeUnderLoad(t *testing.T) {
 			wg.Go(func() { rounds = calls.count(ctx) })
 			defer wg.Wait()
 			defer end()
+			<-calls.all
 			life(t, f, bin)
 			end()
 			wg.Wait()
