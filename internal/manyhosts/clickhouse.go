@@ -151,7 +151,7 @@ func plain(v reflect.Value) any {
 
 // Span implements Source: the last day of what there is.
 func (c *ClickHouse) Span(ctx context.Context) (from, to time.Time, err error) {
-	r, err := c.Query(ctx, "SELECT max(at_ns) AS last FROM minute", Filter{})
+	r, err := c.Query(ctx, "SELECT toUnixTimestamp(max(at)) * 1000000000 AS last FROM minute_row", Filter{})
 	if err != nil {
 		return from, to, err
 	}

@@ -204,6 +204,7 @@ func TestClickHouse(t *testing.T) {
 		"INSERT INTO minute_row (host, at, node, calls, scale, first, counts) SELECT 'far-2', " +
 			"toStartOfHour(now()) - 60 * n, '10.9.9.9:6390', 7, 3, -20, [0, 5, 2] " +
 			"FROM (SELECT number + 1 AS n FROM numbers(60))",
+		"SYSTEM REFRESH VIEW node_name_in", "SYSTEM WAIT VIEW node_name_in",
 		"SYSTEM REFRESH VIEW hour_in", "SYSTEM WAIT VIEW hour_in", // hours are made again
 		"SYSTEM REFRESH VIEW hour_in", "SYSTEM WAIT VIEW hour_in",
 	} {

@@ -90,6 +90,9 @@ CREATE TABLE IF NOT EXISTS hour_row (
   minutes UInt8, complete UInt8, buckets Array(Int32), counts Array(UInt64), made DateTime
 ) ENGINE = ReplacingMergeTree(made) PARTITION BY toDate(at) ORDER BY (tenant, cluster, node, at, host, whose)
 TTL at + INTERVAL 400 DAY SETTINGS ttl_only_drop_parts = 1;
+CREATE TABLE IF NOT EXISTS node_name_row (
+  tenant LowCardinality(String), cluster LowCardinality(String), own String, node String, made DateTime
+) ENGINE = ReplacingMergeTree(made) ORDER BY (tenant, cluster, own) TTL made + INTERVAL 400 DAY;
 CREATE TABLE IF NOT EXISTS host_row (
   tenant LowCardinality(String), cluster LowCardinality(String), host LowCardinality(String),
   name LowCardinality(String), value String, at DateTime('UTC')
@@ -256,3 +259,30 @@ FROM otel_metrics_exponential_histogram
 WHERE MetricName = 'slowpath.minute'
   AND NOT (StartTimeUnix > now() - INTERVAL 31 DAY AND StartTimeUnix < now() + INTERVAL 1 DAY)
 GROUP BY tenant, host;
+-- The names of nodes at their own host, such as those of its loopback device, with the names that callers use: the ends
+-- of the same calls say which are the same, and the addresses that one host alone has.
+CREATE MATERIALIZED VIEW IF NOT EXISTS node_name_in REFRESH EVERY 1 MINUTE APPEND TO node_name_row AS
+SELECT u.tenant AS tenant, u.cluster AS cluster, u.own AS own, min(u.node) AS node, now() AS made
+FROM (
+  SELECT s.tenant AS tenant, s.cluster AS cluster, s.node AS own, c.node AS node
+  FROM call_row s JOIN call_row c ON c.tenant = s.tenant AND c.cluster = s.cluster AND c.trace = s.trace
+  WHERE s.at > now() - INTERVAL 2 HOUR AND s.side = 'server' AND c.side = 'client' AND s.node <> c.node AND position(s.node, ' ') > 0
+  UNION ALL
+  SELECT a.tenant AS tenant, a.cluster AS cluster, s.node AS own, c.node AS node
+  FROM (
+    SELECT r.tenant AS tenant, r.cluster AS cluster, r.ip AS ip, min(r.host) AS host FROM address_row r
+    GROUP BY r.tenant, r.cluster, r.ip HAVING uniqExact(r.host) = 1
+  ) a
+  JOIN (
+    SELECT DISTINCT m.tenant AS tenant, m.cluster AS cluster, m.host AS host, m.node AS node,
+      replaceRegexpOne(m.node, '^\\[?([^\\]]*)\\]?:\\d+$', '\\1') AS ip, extract(m.node, ':(\\d+)$') AS port
+    FROM minute_row m WHERE m.at > now() - INTERVAL 2 HOUR AND position(m.node, ' ') = 0
+  ) c ON c.tenant = a.tenant AND c.cluster = a.cluster AND c.ip = a.ip
+  JOIN (
+    SELECT DISTINCT m.tenant AS tenant, m.cluster AS cluster, m.host AS host, m.node AS node,
+      extract(m.node, ':(\\d+)$') AS port
+    FROM minute_row m WHERE m.at > now() - INTERVAL 2 HOUR AND position(m.node, ' ') > 0
+  ) s ON s.tenant = a.tenant AND s.cluster = a.cluster AND s.host = a.host AND s.port = c.port
+  WHERE c.host <> a.host
+) u
+GROUP BY u.tenant, u.cluster, u.own;

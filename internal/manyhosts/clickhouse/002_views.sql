@@ -1,31 +1,5 @@
 -- What the questions ask (sql/): each row once, with the names and units that the folder's index has.
--- node_name: the names of nodes at their own host, such as those of its loopback device, with the names that callers
--- use: the ends of the same calls say which are the same, and the addresses that one host alone has.
-CREATE VIEW IF NOT EXISTS node_name AS
-SELECT u.tenant AS tenant, u.cluster AS cluster, u.own AS own, min(u.node) AS node
-FROM (
-  SELECT s.tenant AS tenant, s.cluster AS cluster, s.node AS own, c.node AS node
-  FROM call_row s JOIN call_row c ON c.tenant = s.tenant AND c.cluster = s.cluster AND c.trace = s.trace
-  WHERE s.side = 'server' AND c.side = 'client' AND s.node <> c.node AND position(s.node, ' ') > 0
-  UNION ALL
-  SELECT a.tenant AS tenant, a.cluster AS cluster, s.node AS own, c.node AS node
-  FROM (
-    SELECT r.tenant AS tenant, r.cluster AS cluster, r.ip AS ip, min(r.host) AS host FROM address_row r
-    GROUP BY r.tenant, r.cluster, r.ip HAVING uniqExact(r.host) = 1
-  ) a
-  JOIN (
-    SELECT DISTINCT m.tenant AS tenant, m.cluster AS cluster, m.host AS host, m.node AS node,
-      replaceRegexpOne(m.node, '^\\[?([^\\]]*)\\]?:\\d+$', '\\1') AS ip, extract(m.node, ':(\\d+)$') AS port
-    FROM minute_row m WHERE position(m.node, ' ') = 0
-  ) c ON c.tenant = a.tenant AND c.cluster = a.cluster AND c.ip = a.ip
-  JOIN (
-    SELECT DISTINCT m.tenant AS tenant, m.cluster AS cluster, m.host AS host, m.node AS node,
-      extract(m.node, ':(\\d+)$') AS port
-    FROM minute_row m WHERE position(m.node, ' ') > 0
-  ) s ON s.tenant = a.tenant AND s.cluster = a.cluster AND s.host = a.host AND s.port = c.port
-  WHERE c.host <> a.host
-) u
-GROUP BY u.tenant, u.cluster, u.own;
+CREATE VIEW IF NOT EXISTS node_name AS SELECT tenant, cluster, own, node FROM node_name_row FINAL;
 CREATE VIEW IF NOT EXISTS host AS SELECT DISTINCT tenant, cluster, host, name, value FROM host_row FINAL;
 CREATE VIEW IF NOT EXISTS call AS
 SELECT c.tenant AS tenant, c.cluster AS cluster, c.host AS host, toString(c.trace) AS trace, c.side AS side,
