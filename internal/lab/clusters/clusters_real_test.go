@@ -142,7 +142,8 @@ func (c *caller) conn(addr *string) (*fleet.Conn, error) {
 }
 
 func newCaller(t *testing.T, f *fleet.Fleet) *caller {
-	c := &caller{T: t, f: f, nodes: map[string]*fleet.Conn{}, seen: map[string]int{}, at: map[string]string{},
+	c := &caller{
+		T: t, f: f, nodes: map[string]*fleet.Conn{}, seen: map[string]int{}, at: map[string]string{},
 		all: make(chan struct{}),
 	}
 	t.Cleanup(func() {
