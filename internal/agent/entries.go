@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,13 +12,14 @@ import (
 	"slowpath/internal/agent/ring"
 )
 
-// Bounds of what is kept beside minutes: how often, and soon for the first time, how many edges at once, and how much
-// later than it happened a change is known.
+// Bounds of what is kept beside minutes: how often, and soon for the first time, how many edges at once, how much later
+// than it happened a change is known, and how old one may be.
 const (
 	entriesFirst = time.Minute
 	entriesEvery = 5 * time.Minute
 	maxEdges     = 100
 	changesLate  = time.Minute
+	mostChanges  = time.Hour
 )
 
 // changesFile is a recording of the moment, which is judged for what was changed.
@@ -36,8 +38,10 @@ func (a *Agent) keepEntries(ctx context.Context) {
 		case now := <-tick.C:
 			tick.Reset(entriesEvery)
 			a.keepEdges(edges, now)
-			a.keepChanges(ctx, changes, now.Add(-changesLate))
-			edges, changes = now, now.Add(-changesLate)
+			edges = now
+			if to := now.Add(-changesLate); a.keepChanges(ctx, changes, to) {
+				changes = to
+			}
 		}
 	}
 }
@@ -70,16 +74,22 @@ func (a *Agent) keepEdges(from, to time.Time) {
 }
 
 // keepChanges adds what was changed in [from, to), which is before now, to the history: by a recording of it without
-// calls, which is judged as that of an incident.
-func (a *Agent) keepChanges(ctx context.Context, from, to time.Time) {
+// calls, which is judged as that of an incident. It reports whether that time is done with.
+func (a *Agent) keepChanges(ctx context.Context, from, to time.Time) (done bool) {
 	now := time.Now()
+	if oldest := now.Add(-mostChanges); from.Before(oldest) {
+		from = oldest
+	}
+	if !from.Before(to) {
+		return true
+	}
 	_ = a.dir.temp.Remove(changesFile)
 	defer a.dir.temp.Remove(changesFile)
 	err := a.ring.SaveCut(ctx, ring.Cut{
 		From: now.Add(-time.Second), To: now, Before: now.Sub(from) + changesLate,
 	}, a.dir.temp, changesFile)
-	if err != nil {
-		return // nothing is watched, or the agent says that its files cannot be written
+	if err != nil { // nothing is watched, or the agent says that its files cannot be written
+		return errors.Is(err, ring.ErrNothing)
 	}
 	doc, err := a.o.Judge(ctx, judge.Options{Folder: a.dir.temp, Recording: changesFile, Timeout: judgeTime})
 	var d struct {
@@ -92,7 +102,7 @@ func (a *Agent) keepChanges(ctx context.Context, from, to time.Time) {
 		if ctx.Err() == nil {
 			a.problem("changes", fmt.Sprintf("what was changed cannot be found out: %v", err))
 		}
-		return
+		return false
 	}
 	a.problem("changes", "")
 	var out []incidents.Entry
@@ -102,6 +112,7 @@ func (a *Agent) keepChanges(ctx context.Context, from, to time.Time) {
 		}
 	}
 	a.keep(out)
+	return true
 }
 
 func (a *Agent) keep(all []incidents.Entry) {

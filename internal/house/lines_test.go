@@ -19,7 +19,7 @@ const (
 
 var (
 	lineKinds = []string{ // by extension or file name; files that begin with #! are scripts
-		".go", ".c", ".h", ".js", ".mjs", ".css", ".html", ".py", ".java", ".awk", ".md", "Makefile",
+		".go", ".c", ".h", ".js", ".mjs", ".css", ".html", ".py", ".java", ".awk", ".sql", ".md", "Makefile",
 	}
 	generatedGo = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 	address     = regexp.MustCompile("https?://[^\\s\"'`<>)]+")

@@ -20,6 +20,7 @@ import (
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
+	"slowpath/internal/source/hostfs"
 
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 )
@@ -28,7 +29,7 @@ import (
 var schema string
 
 // schemaVersion changes with the schema, and with what is made of a recording: a file of another one is made anew.
-const schemaVersion = 4
+const schemaVersion = 5
 
 // Bounds of a folder.
 const (
@@ -86,8 +87,12 @@ type found struct {
 
 func recordingsOf(o FolderOptions) (all []found, err error) {
 	entries := 0
-	for _, root := range o.Paths {
-		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	for _, named := range o.Paths {
+		root, err := filepath.EvalSymlinks(named) // a link that the user names
+		if err != nil {
+			return nil, err
+		}
+		err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if entries++; entries > maxEntries {
 				return fs.SkipAll
 			}
@@ -289,11 +294,8 @@ func (f *Folder) add(o FolderOptions, p found) error {
 
 // diagnosisOf is the diagnosis beside a recording, as the agent keeps it, or else one that is made now.
 func diagnosisOf(path string, c *facts.Case, version string) (d verdict.Diagnosis) {
-	beside := filepath.Join(filepath.Dir(path), "diagnosis.json")
-	info, err := os.Stat(beside)
-	if err == nil && filepath.Base(path) == "recording.slowpath" && info.Mode().IsRegular() &&
-		info.Size() <= maxDiagnosis {
-		doc, err := os.ReadFile(beside)
+	if filepath.Base(path) == "recording.slowpath" {
+		doc, err := hostfs.ReadRegular(hostfs.Root{}, filepath.Join(filepath.Dir(path), "diagnosis.json"), maxDiagnosis)
 		if err == nil && json.Unmarshal(doc, &d) == nil && d.Schema == verdict.Schema {
 			return d
 		}

@@ -290,6 +290,13 @@ func TestChangedFolder(t *testing.T) {
 			t.Errorf("%v", row)
 		}
 	}
+	if err := os.Symlink(dir, dir+"-named"); err != nil {
+		t.Fatal(err)
+	}
+	named, _ := open(t, dir+"-named") // a link that the user names
+	if through, _ := ask(t, named, "incidents"); len(through.Rows.Values) != len(a.Rows.Values) {
+		t.Errorf("%v", through.Rows.Values)
+	}
 	err = errors.Join(os.WriteFile(dir+".other", []byte("somebody's"), 0o600), os.Symlink(dir+".fleet", dir+".link"))
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"math"
 	"net/netip"
 	"net/url"
 	"path/filepath"
@@ -25,8 +24,6 @@ import (
 const (
 	maxCalls   = 20_000 // slow calls, the slowest
 	maxMinutes = 60 * 24
-	// minuteScale is the resolution of the histograms of minutes: 2^(2^-3) is 9 %.
-	minuteScale = 3
 )
 
 // origin says where a recording comes from, as its path does: "cluster=shop/…/host=web-1/20261128T220123Z-1/…".
@@ -110,12 +107,8 @@ func rowsOf(o origin, c *facts.Case, d verdict.Diagnosis) (out rows, left int) {
 			e.Program.Container, e.Program.Pod, e.Library, o.node(e.Node), e.Calls, e.Slow, e.LostNs)
 	}
 	for _, change := range d.Changes {
-		node := change.Node
-		if node == "" && len(d.Target.Nodes) == 1 {
-			node = d.Target.Nodes[0]
-		}
 		out.add("change_row", o.cluster, o.host, change.Time.UnixNano(), change.WithinNs, string(change.Kind),
-			o.node(node), change.Text, strings.Join(change.By, ", "))
+			o.node(change.Node), change.Text, strings.Join(change.By, ", "))
 	}
 	return out, left
 }
@@ -247,11 +240,11 @@ func (r rows) minutes(o origin, c *facts.Case, v *live.View, d verdict.Diagnosis
 	}
 }
 
-// bucketsOf are the calls of an exponential histogram: bucket i has those above 2^(i/8) seconds, up to 2^((i+1)/8).
+// bucketsOf are the calls by recording.ExponentialBucket.
 func bucketsOf(l live.Latencies) (out [][2]int64) {
 	l.Each(func(fromNs, toNs, calls int64) {
 		seconds := max(float64(fromNs)+float64(toNs), 1) / 2e9
-		at := int64(math.Ceil(math.Ldexp(math.Log2(seconds), minuteScale))) - 1
+		at := int64(recording.ExponentialBucket(seconds))
 		if n := len(out); n > 0 && out[n-1][0] == at {
 			out[n-1][1] += calls
 			return

@@ -109,6 +109,11 @@ func (e *events) incident(in incidents.Incident, diagnosis []byte) {
 	for i, f := range d.Findings[:min(len(d.Findings), maxFindings)] {
 		e.add(event{findingEvent, f.Title, in.Start, in.Changed, log.SeverityWarn}, of(i, aboutFinding(f)...)...)
 		for k, c := range f.Changes[:min(len(f.Changes), maxChanges)] {
+			for _, seen := range d.Changes { // which has the node of one that is watched alone, too
+				if seen.Text == c.Text && seen.Time.Equal(c.Time) {
+					c.Node = seen.Node
+				}
+			}
 			e.add(event{changeEvent, c.Text, c.Time, in.Changed, log.SeverityInfo}, of(maxChanges*i+k,
 				append(aboutChange(incidents.Change{
 					Kind: string(c.Kind), Node: c.Node, By: c.By, WithinNs: c.WithinNs,

@@ -1,7 +1,6 @@
 package otlp
 
 import (
-	"math"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -23,9 +22,6 @@ const (
 	serverKey    = attribute.Key("slowpath.server") // "redis 7.2.4"
 	kernelKey    = attribute.Key("slowpath.kernel") // of the host that sends it
 )
-
-// minuteScale is the resolution of the histograms: 2^(2^-3) is 9 %.
-const minuteScale = 3
 
 // minuteMetrics are minutes of calls as delta histograms: slowpath.minute with all that is known of it, which is a row
 // of a store and no series, and of users' calls db.client.operation.duration, as the semantic conventions have it.
@@ -84,7 +80,7 @@ func minutePoint(m incidents.Minute) (p metricdata.ExponentialHistogramDataPoint
 		return p, false
 	}
 	p = metricdata.ExponentialHistogramDataPoint[float64]{
-		StartTime: time.Unix(m.Start, 0), Time: time.Unix(m.Start+60, 0), Scale: minuteScale,
+		StartTime: time.Unix(m.Start, 0), Time: time.Unix(m.Start+60, 0), Scale: recording.ExponentialScale,
 		Min: metricdata.NewExtrema(float64(h.Min()) / 1e9), Max: metricdata.NewExtrema(float64(m.MaxNs) / 1e9),
 	}
 	for _, b := range h.Distribution() {
@@ -98,7 +94,7 @@ func minutePoint(m incidents.Minute) (p metricdata.ExponentialHistogramDataPoint
 			p.ZeroCount += uint64(b.Count)
 			continue
 		}
-		at := int32(math.Ceil(math.Ldexp(math.Log2(seconds), minuteScale))) - 1
+		at := recording.ExponentialBucket(seconds)
 		if len(p.PositiveBucket.Counts) == 0 {
 			p.PositiveBucket.Offset = at
 		}

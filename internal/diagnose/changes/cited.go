@@ -13,7 +13,7 @@ type Seen struct {
 	Text string `json:"text"`
 	// By is who made it; several where it may be one of them.
 	By []string `json:"by,omitempty"`
-	// Node is the server that it is about, where several are watched.
+	// Node is the server that it is about; empty for the host. A finding says it where several are watched.
 	Node   string    `json:"node,omitempty"`
 	Source string    `json:"source"`
 	Time   time.Time `json:"time"`
@@ -31,16 +31,12 @@ type Cited struct {
 	ByMechanism bool `json:"by_mechanism"`
 }
 
-// Seen is the change as a diagnosis of so many nodes names it.
-func (c Change) Seen(nodes int) Seen {
-	s := Seen{
-		Kind: c.Kind, Text: c.Text, By: c.By, Source: c.Source, Time: time.Unix(0, c.FromNs).UTC(),
+// Seen is the change as a diagnosis names it.
+func (c Change) Seen() Seen {
+	return Seen{
+		Kind: c.Kind, Text: c.Text, By: c.By, Node: c.Node, Source: c.Source, Time: time.Unix(0, c.FromNs).UTC(),
 		WithinNs: c.ToNs - c.FromNs,
 	}
-	if nodes > 1 {
-		s.Node = c.Node
-	}
-	return s
 }
 
 // Made reports whether somebody made the change: restarts, roles and maps also change by themselves, as what they are

@@ -28,9 +28,9 @@ const (
 )
 
 // seen are the last changes.
-func seen(c *facts.Case, all []changes.Change) (out []changes.Seen) {
+func seen(all []changes.Change) (out []changes.Seen) {
 	for _, change := range all[max(len(all)-changesSeen, 0):] {
-		out = append(out, change.Seen(len(c.Nodes)))
+		out = append(out, change.Seen())
 	}
 	return out
 }
@@ -55,7 +55,10 @@ func citedBy(c *facts.Case, f *cause.Finding, all []changes.Change, usual usual)
 		if !isAbout(f, change, len(c.Nodes)) {
 			continue
 		}
-		cited := changes.Cited{Seen: change.Seen(len(c.Nodes)), ByMechanism: byMechanism(f.Cause, change)}
+		cited := changes.Cited{Seen: change.Seen(), ByMechanism: byMechanism(f.Cause, change)}
+		if len(c.Nodes) == 1 {
+			cited.Node = ""
+		}
 		first, ok := slow.firstAfter(change.FromNs)
 		if len(slow) > 0 && (!ok || first-change.ToNs > citedWithinNs) ||
 			!cited.ByMechanism && !slow.moreOftenSince(change.Span, usual) {

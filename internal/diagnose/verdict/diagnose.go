@@ -44,7 +44,7 @@ func Stepwise(c *facts.Case, version string, step func(nth, of int)) Diagnosis {
 	}
 	var rare *cause.Finding
 	made := changes.Of(c)
-	d.Changes = seen(c, made)
+	d.Changes = seen(made)
 	d.Findings, d.LostTime, rare = findings(c, made, step)
 	d.Excess, d.Account = d.LostTime.excess(), states(c.Ledger, d.LostTime)
 	d.Excess.CallersNs = callTimeNs(c)

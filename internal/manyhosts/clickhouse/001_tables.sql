@@ -266,7 +266,8 @@ SELECT u.tenant AS tenant, u.cluster AS cluster, u.own AS own, min(u.node) AS no
 FROM (
   SELECT s.tenant AS tenant, s.cluster AS cluster, s.node AS own, c.node AS node
   FROM call_row s JOIN call_row c ON c.tenant = s.tenant AND c.cluster = s.cluster AND c.trace = s.trace
-  WHERE s.at > now() - INTERVAL 2 HOUR AND s.side = 'server' AND c.side = 'client' AND s.node <> c.node AND position(s.node, ' ') > 0
+  WHERE s.at > now() - INTERVAL 2 HOUR AND s.side = 'server' AND c.side = 'client' AND s.node <> c.node
+    AND position(s.node, ' ') > 0
   UNION ALL
   SELECT a.tenant AS tenant, a.cluster AS cluster, s.node AS own, c.node AS node
   FROM (

@@ -1,7 +1,7 @@
 -- Slow calls, both ends as one: the caller's time, the server's part of it, and what the network and the two kernels
--- took. Ends are of one call by their trace; behind an address translation by the sequence number, the command, the size
--- of the request and the time to 2 s, where one alone fits. joined_share is the part of the callers' slow calls whose
--- server's end is there.
+-- took. Ends are of one call by their trace; behind an address translation by the sequence number, the command, the
+-- size of the request and the time to 2 s, where one alone fits. joined_share is the part of the callers' slow calls
+-- whose server's end is there.
 WITH one AS (
   SELECT k.cluster AS cluster, k.trace AS trace, min(k.at_ns) AS at_ns, max(k.op) AS op, max(k.seq) AS seq,
     max(k.request_bytes) AS request_bytes, max(k.caller) AS caller,

@@ -1,6 +1,6 @@
 -- What several questions begin with.
--- node_minute: the calls of users to a node in a minute, each once: at the server's end, or else at those of all callers.
--- A call that is slow for its caller may not be for its server: the end with more slow calls counts.
+-- node_minute: the calls of users to a node in a minute, each once: at the server's end, or else at those of all
+-- callers. A call that is slow for its caller may not be for its server: the end with more slow calls counts.
 -- load: what each caller made of calls to each node, without the addresses of hosts whose own agents say more.
 WITH node_minute AS (
   SELECT e.cluster, e.node, e.at_ns, max(e.calls) AS calls, max(e.slow) AS slow, max(e.failed) AS failed

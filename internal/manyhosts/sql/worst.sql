@@ -27,7 +27,8 @@ LEFT JOIN (
 ) w ON w.cluster = n.cluster AND w.node = n.node
 LEFT JOIN (
   SELECT r.cluster, r.node, r.cause FROM (
-    SELECT x.cluster, x.node, x.cause, row_number() OVER (PARTITION BY x.cluster, x.node ORDER BY x.slow DESC, x.cause) AS nth
+    SELECT x.cluster, x.node, x.cause,
+      row_number() OVER (PARTITION BY x.cluster, x.node ORDER BY x.slow DESC, x.cause) AS nth
     FROM (
       SELECT v.cluster, v.node, v.cause, sum(v.slow) AS slow FROM incident_node v
       WHERE v.cause <> '' AND v.at_ns >= {from:Int64} AND v.at_ns < {to:Int64} GROUP BY v.cluster, v.node, v.cause

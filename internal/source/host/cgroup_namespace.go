@@ -13,7 +13,7 @@ const (
 	maxCgroupDepth     = 16
 )
 
-// namespaceRoots are the roots that were found: that of a process does not change.
+// namespaceRoots are the roots that were looked for; empty: it was not found. That of a process does not change.
 var namespaceRoots sync.Map // of namespaceKey: string
 
 type namespaceKey struct{ point, root, own string }
@@ -29,7 +29,7 @@ func namespaceRoot(fs FS, m cgroupMount, own string) (string, bool) {
 	}
 	key := namespaceKey{fs.Path(m.point), m.root, own}
 	if found, ok := namespaceRoots.Load(key); ok {
-		return found.(string), true
+		return found.(string), found != ""
 	}
 	stat, err := fs.ReadFile("/proc/self/stat")
 	if err != nil {
@@ -43,6 +43,7 @@ func namespaceRoot(fs FS, m cgroupMount, own string) (string, bool) {
 	s := cgroupSearch{fs: fs, point: m.point, pid: self, left: maxCgroupsSearched}
 	at, ok := s.find("/", min(depth+within, maxCgroupDepth))
 	if !ok || !strings.HasSuffix(at, strings.TrimSuffix(own, "/")) {
+		namespaceRoots.Store(key, "") // a search looks at many directories
 		return "", false
 	}
 	root := path.Clean("/" + strings.TrimSuffix(at, strings.TrimSuffix(own, "/")))
