@@ -255,7 +255,7 @@ func (f *fleetFlags) between(first, last time.Time) (err error) {
 		return cli.Usagef("from %s to %s: the end is not after the begin", f.filter.From.UTC().Format(time.RFC3339),
 			f.filter.To.UTC().Format(time.RFC3339))
 	}
-	f.filter.Step = stepOf(f.filter.To.Sub(f.filter.From), f.filter.Limit)
+	f.filter.Step = manyhosts.Step(f.filter.To.Sub(f.filter.From), f.filter.Limit)
 	return nil
 }
 
@@ -271,19 +271,6 @@ func timeOf(flag, text string, otherwise time.Time) (time.Time, error) {
 		}
 	}
 	return time.Time{}, cli.Usagef("%s %s: that is no time; write it in UTC, as 2026-11-28T14:00", flag, text)
-}
-
-// stepOf is the step of a course of at most so many rows.
-func stepOf(span time.Duration, rows int) time.Duration {
-	steps := []time.Duration{
-		time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour,
-	}
-	for _, step := range steps {
-		if span/step < time.Duration(rows) {
-			return step
-		}
-	}
-	return steps[len(steps)-1]
 }
 
 // judgeFleet prints the verdict of an incident, by all recordings that belong to it.

@@ -33,6 +33,9 @@ var Questions = []Question{
 	{Name: "clocks", About: "how far the clocks of hosts are apart", alone: true},
 }
 
+// Findings asks what Filter.Incident of Filter.Host was judged to have, the first cause first. It is for pages.
+var Findings = Question{Name: "findings", About: "what an incident was judged to have", alone: true}
+
 // QuestionOf is that of a name.
 func QuestionOf(name string) (Question, bool) {
 	i := slices.IndexFunc(Questions, func(q Question) bool { return q.Name == name })
@@ -70,15 +73,30 @@ type Filter struct {
 	Cluster  string    // empty: all
 	Node     string
 	Caller   string
+	Host     string        // of Incident
+	Incident string        // empty: all
 	Limit    int           // rows
 	Step     time.Duration // of a course
+}
+
+// Step is the step of a course of at most so many rows.
+func Step(span time.Duration, rows int) time.Duration {
+	steps := []time.Duration{
+		time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour,
+	}
+	for _, step := range steps {
+		if span/step < time.Duration(rows) {
+			return step
+		}
+	}
+	return steps[len(steps)-1]
 }
 
 // Parameters are the values of the parameters of a query.
 func (f Filter) Parameters() map[string]any {
 	return map[string]any{
 		"from": f.From.UnixNano(), "to": f.To.UnixNano(), "cluster": f.Cluster, "node": f.Node, "caller": f.Caller,
-		"limit": int64(f.Limit), "step": int64(f.Step),
+		"host": f.Host, "incident": f.Incident, "limit": int64(f.Limit), "step": int64(f.Step),
 	}
 }
 
@@ -160,6 +178,14 @@ func (r Rows) Int(row []any, column string) int64 {
 		return int64(v)
 	}
 	return 0
+}
+
+// Float is a value as a number.
+func (r Rows) Float(row []any, column string) float64 {
+	if v, ok := r.at(row, column).(float64); ok {
+		return v
+	}
+	return float64(r.Int(row, column))
 }
 
 // statements are those of a script, without its comments.

@@ -1,6 +1,10 @@
 package manyhosts
 
-import "slowpath/internal/stats"
+import (
+	"fmt"
+
+	"slowpath/internal/stats"
+)
 
 // Shared is what those who suffer have in common, and others do not.
 type Shared struct {
@@ -12,6 +16,12 @@ type Shared struct {
 	AllSuffering int64 `json:"all_suffering"`
 	Others       int64 `json:"others"`
 	AllOthers    int64 `json:"all_others"`
+}
+
+// String is a trait in a sentence.
+func (s Shared) String() string {
+	return fmt.Sprintf("%s %s: %d of %d; of the others %d of %d", s.Name, s.Value, s.Suffering, s.AllSuffering,
+		s.Others, s.AllOthers)
 }
 
 // sharedOf are the traits that more of those who suffer have than chance allows, of each kind the clearest first.

@@ -48,7 +48,7 @@ SELECT c.tenant AS tenant, c.cluster AS cluster, c.host AS host, min(toUnixTimes
   min(c.within_ns) AS within_ns, c.kind AS kind, if(n.node = '', c.node, n.node) AS node, c.text AS text,
   max(c.who) AS who
 FROM change_row c FINAL LEFT JOIN node_name n ON n.tenant = c.tenant AND n.cluster = c.cluster AND n.own = c.node
-GROUP BY tenant, cluster, host, kind, node, text, toStartOfMinute(c.at);
+GROUP BY c.tenant, c.cluster, c.host, c.kind, if(n.node = '', c.node, n.node), c.text, toStartOfMinute(c.at);
 CREATE VIEW IF NOT EXISTS edge AS
 SELECT e.tenant AS tenant, e.cluster AS cluster, e.host AS host, toUnixTimestamp64Nano(e.at) AS at_ns, e.ns AS ns,
   e.caller AS caller, e.unit AS unit, e.container AS container, e.pod AS pod, e.library AS library,

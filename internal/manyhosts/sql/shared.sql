@@ -55,11 +55,11 @@ trait AS (
   SELECT DISTINCT 'caller' AS kind, c.entity AS entity, 'library' AS name, c.library AS value FROM caller c
 )
 SELECT j.kind AS kind, t.name AS name, t.value AS value, sum(j.suffers) AS suffering, count(*) AS holders,
-  max(n.suffering) AS all_suffering, max(n.entities) AS entities
+  max(n.sufferers) AS all_suffering, max(n.entities) AS entities
 FROM judged j JOIN trait t ON t.kind = j.kind AND t.entity = j.entity
-JOIN (SELECT g.kind, sum(g.suffers) AS suffering, count(*) AS entities FROM judged g GROUP BY g.kind) n
+JOIN (SELECT g.kind, sum(g.suffers) AS sufferers, count(*) AS entities FROM judged g GROUP BY g.kind) n
   ON n.kind = j.kind
 WHERE t.value <> ''
 GROUP BY j.kind, t.name, t.value
 HAVING sum(j.suffers) > 0
-ORDER BY j.kind DESC, suffering DESC, holders, t.name, t.value LIMIT 1000
+ORDER BY j.kind DESC, sum(j.suffers) DESC, count(*), t.name, t.value LIMIT 1000
