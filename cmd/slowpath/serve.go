@@ -50,6 +50,9 @@ slowpath fleet. --tenants gives each team a token, and shows it its own rows alo
 			if source.name != "" {
 				return a.serveSource(cmd, args, source, o.Page, o.Recordings.Bucket)
 			}
+			if source.tenants != "" {
+				return cli.Usagef("--tenants is for --source: an agent's page has one token (--token-file)")
+			}
 			p := &serving.Program{Program: a.Program, AddFlags: addServeFlags}
 			return serving.Run(cmd.Context(), p, &o, cmd.Flags(), args)
 		},

@@ -89,7 +89,6 @@ func (a *app) serveSource(cmd *cobra.Command, args []string, s sourceFlags, page
 
 // showFleet shows the page of many hosts.
 func (a *app) showFleet(ctx context.Context, source string, p serving.FleetPage, b bucket.Options) error {
-	_, _, isAddress := strings.Cut(source, "://")
 	if p.Tenants != "" && !manyhosts.IsClickHouse(source) && !strings.Contains(source, tenantPlace) {
 		return cli.Usagef("--tenants: recordings do not say whose they are: give each tenant a place of its own, as " +
 			"in --source s3://incidents/{tenant}")
@@ -101,12 +100,12 @@ func (a *app) showFleet(ctx context.Context, source string, p serving.FleetPage,
 	defer a.Scratch.Remove()
 	defer s.close()
 	p.Fleet.Source, p.Fleet.Open = source, s.open
-	if p.Tenants == "" && isAddress { // what is wrong is told at once
+	if p.Tenants == "" {
 		opened, err := s.open(ctx, "", web.When{})
 		if err == nil {
 			opened.Done()
-		} else if cli.ExitCode(err) == cli.ExitConnect {
-			return err
+		} else if !errors.Is(err, manyhosts.ErrNoMinutes) && !errors.Is(err, manyhosts.ErrNoRecordings) {
+			return err // what is wrong is told at once; what is missing may come
 		}
 	}
 	return serving.ShowFleet(ctx, a.Program, p)
@@ -164,9 +163,6 @@ func (s *shownSources) open(ctx context.Context, tenant string, at web.When) (ou
 	}
 	if err != nil {
 		one.RUnlock()
-		if cli.ExitCode(err) == cli.ExitUsage || errors.Is(err, manyhosts.ErrNoMinutes) {
-			err = web.NotThere(err)
-		}
 		return out, err
 	}
 	most := time.Duration(0)

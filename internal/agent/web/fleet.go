@@ -170,13 +170,12 @@ func (a *asked) link(path string, others ...string) string {
 	return path + "?" + v.Encode()
 }
 
-// NotThere says that there is nothing to show, and why.
-func NotThere(err error) error { return notFound{err.Error()} }
-
 // open opens the source, and fills in the time that is asked.
 func (f *Fleet) open(ctx context.Context, a *asked) (Opened, error) {
 	opened, err := f.o.Open(ctx, a.tenant, a.when)
 	switch {
+	case errors.Is(err, manyhosts.ErrNoRecordings), errors.Is(err, manyhosts.ErrNoMinutes):
+		return opened, notFound{err.Error()}
 	case errors.Is(err, manyhosts.ErrNoAnswer), errors.Is(err, manyhosts.ErrBucket):
 		f.log.say("web: " + err.Error())
 		return opened, tooBusy{f.o.Source + " does not answer; the log of slowpath has more"}
