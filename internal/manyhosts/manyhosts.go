@@ -77,6 +77,7 @@ type Filter struct {
 	Incident string        // empty: all
 	Limit    int           // rows
 	Step     time.Duration // of a course
+	long     bool          // hours are asked, not minutes
 }
 
 // Step is the step of a course of at most so many rows.
@@ -94,9 +95,13 @@ func Step(span time.Duration, rows int) time.Duration {
 
 // Parameters are the values of the parameters of a query.
 func (f Filter) Parameters() map[string]any {
+	long := int64(0)
+	if f.long {
+		long = 1
+	}
 	return map[string]any{
 		"from": f.From.UnixNano(), "to": f.To.UnixNano(), "cluster": f.Cluster, "node": f.Node, "caller": f.Caller,
-		"host": f.Host, "incident": f.Incident, "limit": int64(f.Limit), "step": int64(f.Step),
+		"host": f.Host, "incident": f.Incident, "limit": int64(f.Limit), "step": int64(f.Step), "long": long,
 	}
 }
 
@@ -135,9 +140,13 @@ type Answer struct {
 	Notes    []string
 }
 
+// LongTime is from when on a question is asked of hours where there are hours, from the begin of its first one.
+const LongTime = 12 * time.Hour
+
 // Ask asks a question.
 func Ask(ctx context.Context, s Source, q Question, f Filter) (a Answer, err error) {
 	a.Question = q
+	f.long = f.To.Sub(f.From) >= LongTime && (q.Name != "since" || f.Step >= time.Hour)
 	if a.Rows, err = s.Query(ctx, q.SQL(), f); err != nil {
 		return a, fmt.Errorf("asking %s: %w", q.Name, err)
 	}
