@@ -13,8 +13,8 @@ part AS (
   FROM caller c GROUP BY c.entity
 ),
 judged AS (
-  SELECT s.kind AS kind, s.entity AS entity, s.suffers AS suffers, sum(s.suffers) OVER (PARTITION BY s.kind) AS sufferers,
-    count(*) OVER (PARTITION BY s.kind) AS entities
+  SELECT s.kind AS kind, s.entity AS entity, s.suffers AS suffers,
+    sum(s.suffers) OVER (PARTITION BY s.kind) AS sufferers, count(*) OVER (PARTITION BY s.kind) AS entities
   FROM (
     SELECT e.kind AS kind, e.entity AS entity,
       CASE WHEN e.slow > e.fair AND (e.slow - e.fair) * (e.slow - e.fair) > 9 * e.fair THEN 1 ELSE 0 END AS suffers
