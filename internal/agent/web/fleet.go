@@ -183,7 +183,11 @@ func (f *Fleet) open(ctx context.Context, a *asked) (Opened, error) {
 		return opened, err
 	}
 	a.filter.From, a.filter.To = opened.From, opened.To
-	a.filter.Step = manyhosts.Step(opened.To.Sub(opened.From), courseSteps)
+	span := opened.To.Sub(opened.From)
+	a.filter.Step = manyhosts.Step(span, courseSteps)
+	if span >= manyhosts.LongTime {
+		a.filter.Step = max(a.filter.Step, time.Hour) // hours are asked
+	}
 	return opened, nil
 }
 
