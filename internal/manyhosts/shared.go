@@ -24,8 +24,13 @@ func (s Shared) String() string {
 		s.Others, s.AllOthers)
 }
 
-// sharedOf are the traits that more of those who suffer have than chance allows, of each kind the clearest first.
+// maxShared is how many traits of a kind are told.
+const maxShared = 10
+
+// sharedOf are the traits that more of those who suffer have than chance allows, of each kind those that most have
+// first. What one alone has is not in common.
 func sharedOf(r Rows) (out []Shared) {
+	told := map[string]int{}
 	for _, row := range r.Values {
 		s := Shared{
 			Kind: r.Text(row, "kind"), Name: r.Text(row, "name"), Value: r.Text(row, "value"),
@@ -34,7 +39,8 @@ func sharedOf(r Rows) (out []Shared) {
 		s.Others, s.AllOthers = r.Int(row, "holders")-s.Suffering, r.Int(row, "entities")-s.AllSuffering
 		least, _ := stats.Proportion(int(s.Suffering), int(s.AllSuffering))
 		_, most := stats.Proportion(int(s.Others), int(s.AllOthers))
-		if least > most {
+		if s.Suffering > 1 && least > most && told[s.Kind] < maxShared {
+			told[s.Kind]++
 			out = append(out, s)
 		}
 	}
