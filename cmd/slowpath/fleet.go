@@ -287,8 +287,9 @@ func stepOf(span time.Duration, rows int) time.Duration {
 	return steps[len(steps)-1]
 }
 
-// maxJudgedBytes are the recordings that are judged together, at most: they are read whole.
-const maxJudgedBytes = 1 << 30
+// maxJudgedBytes are the recordings that are judged together, at most: they are read whole, and take about six times as
+// much memory.
+const maxJudgedBytes = 256 << 20
 
 // judgeFleet prints the verdict of an incident, by all recordings that belong to it.
 func (a *app) judgeFleet(ctx context.Context, source *manyhosts.Folder, id string, asJSON bool) error {
@@ -302,7 +303,7 @@ func (a *app) judgeFleet(ctx context.Context, source *manyhosts.Folder, id strin
 	a.ProgressDone()
 	paths, large := within(paths, maxJudgedBytes)
 	if left = append(large, left...); len(left) > 0 {
-		a.Say(fmt.Sprintf("%s of the fewest of its calls, such as %s, are left out: at most %d, or 1 GiB, are judged "+
+		a.Say(fmt.Sprintf("%s of the fewest of its calls, such as %s, are left out: at most %d, or 256 MiB, are judged "+
 			"together; slowpath doctor FILE... judges those that you name", format.Count(len(left), "recording"),
 			left[0], manyhosts.MaxJudged))
 	}

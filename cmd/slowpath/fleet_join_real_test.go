@@ -45,10 +45,10 @@ func TestSeveralServersHosts(t *testing.T) {
 		dir := t.TempDir()
 		client := filepath.Join(dir, "web.slowpath")
 		paths := []string{client}
-		ends := []func(){watchNodes(t, client, recording.Client, time.Millisecond, callers)}
+		ends := []func(){watchNodes(t, client, recording.Client, time.Microsecond, callers)}
 		for i, h := range both {
 			paths = append(paths, filepath.Join(dir, fmt.Sprintf("redis-%d.slowpath", i)))
-			ends = append(ends, watchNodes(t, paths[i+1], recording.Server, time.Millisecond, []tap.Node{{
+			ends = append(ends, watchNodes(t, paths[i+1], recording.Server, time.Microsecond, []tap.Node{{
 				Address: fmt.Sprintf("127.0.0.1:%d", h.address.Port()), Remote: h.address,
 			}}))
 		}
@@ -78,6 +78,7 @@ func TestSeveralServersHosts(t *testing.T) {
 		for _, args := range [][]string{
 			append([]string{"doctor", "--json"}, paths...),
 			{"fleet", fleet, "doctor", "web/1", "--json"},
+			{"fleet", fleet, "doctor", "redis-1/1", "--json"},
 		} {
 			var out, errs bytes.Buffer
 			var d verdict.Diagnosis

@@ -157,8 +157,8 @@ func TestTwoEnds(t *testing.T) {
 	}
 	paths, left, err := f.Recordings(t.Context(), "web-1/1")
 	of := func(path string) string { return strings.TrimPrefix(path, dir+"/cluster=") }
-	if err != nil || len(left) != 0 || len(paths) != 3 || of(paths[0]) != "mail/host=web-1/1.slowpath" ||
-		of(paths[1]) != "shop/host=web-1/1.slowpath" || of(paths[2]) != "shop/host=redis-1/1.slowpath" {
+	if err != nil || len(left) != 0 || len(paths) != 3 || of(paths[0]) != "shop/host=web-1/1.slowpath" ||
+		of(paths[1]) != "mail/host=web-1/1.slowpath" || of(paths[2]) != "shop/host=redis-1/1.slowpath" {
 		t.Errorf("%v %v %v", paths, left, err)
 	}
 }

@@ -90,7 +90,8 @@ func (c *CommandLine) Recordings(paths []string, alone bool) (*recording.Recordi
 			if len(rec.Hosts) > 0 {
 				in = " in " + names[r.Server]
 			}
-			c.Say(fmt.Sprintf("%s of %s %s server's end%s; %s", format.Count(r.Joined, "call"), name, are, in, r.Clocks()))
+			calls := format.Count(r.Joined, "call")
+			c.Say(fmt.Sprintf("%s of %s %s server's end%s; %s", calls, name, are, in, r.Clocks()))
 		}
 		for _, b := range r.BlindSpots(name) {
 			c.Say(strings.TrimSuffix(fmt.Sprintf("%s: %s; %s", b.What, b.Why, b.Enable), "; "))

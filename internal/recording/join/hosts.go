@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,9 +14,10 @@ import (
 )
 
 // aligned are the recordings of servers' hosts: those of several in the time of the first, with the names that callers
-// use for their nodes. Of a host whose clients call no other one the clock is taken as right.
+// use for their nodes. Of a host whose clients call no other one the clock is taken as right. One alone stays as it is,
+// unless it has a node by an address of the loopback device, which says nothing to who asks for several hosts.
 func aligned(recs []*recording.Recording, pairs [][]int, servers []int) (hosts []*recording.Recording) {
-	if len(servers) == 1 {
+	if len(servers) == 1 && !slices.ContainsFunc(recs[servers[0]].Nodes(), onLoopback) {
 		return []*recording.Recording{recs[servers[0]]}
 	}
 	shifts, names := shiftsOf(recs, pairs, servers), newNames(recs, pairs, servers)
@@ -28,6 +30,11 @@ func aligned(recs []*recording.Recording, pairs [][]int, servers []int) (hosts [
 		hosts = append(hosts, m.into)
 	}
 	return hosts
+}
+
+func onLoopback(node string) bool {
+	a, err := netip.ParseAddrPort(node)
+	return err == nil && a.Addr().IsLoopback()
 }
 
 // shiftsOf is what is added to the times of each recording, by its index, to have those of the first server's host: the

@@ -34,22 +34,19 @@ func pairsOf(recs []*recording.Recording) [][]int {
 	return pairs
 }
 
-// serversOf are the recordings of servers' hosts: that with most calls, and those without calls from or to these.
+// serversOf are the recordings of servers' hosts: that with most calls, and those that served more of them than they
+// made. The calls between two of these are not joined: the account takes them for one by their times.
 func serversOf(pairs [][]int) (servers []int) {
-	served, order := make([]int, len(pairs)), make([]int, len(pairs))
+	served, made := make([]int, len(pairs)), make([]int, len(pairs))
 	for i := range pairs {
-		order[i] = i
-		for _, n := range pairs[i] {
-			served[i] += n
+		for j, n := range pairs[i] {
+			served[i], made[j] = served[i]+n, made[j]+n
 		}
+		servers = append(servers, i)
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(served[b], served[a]) })
-	for _, i := range order {
-		if served[i] > 0 && !slices.ContainsFunc(servers, func(k int) bool { return pairs[i][k]+pairs[k][i] > 0 }) {
-			servers = append(servers, i)
-		}
-	}
-	return servers
+	slices.SortStableFunc(servers, func(a, b int) int { return cmp.Compare(served[b], served[a]) })
+	first := servers[0]
+	return slices.DeleteFunc(servers, func(i int) bool { return served[i] == 0 || i != first && served[i] <= made[i] })
 }
 
 // clientPart is what a recording of a clients' host has of the calls to one of the servers' hosts.

@@ -3,8 +3,10 @@ package join
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 
+	"slowpath/internal/diagnose/account"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
 )
@@ -40,7 +42,8 @@ func newFleet(ahead ...int64) *fleet {
 			Name: series.MainRun.Name, Value: float64(k + 1),
 		})
 		s.Event(recording.Event{
-			TimeNs: 1e18 + ahead[k] + 5e9, Source: recording.SourceHost, Subject: "process:7", Kind: recording.KindThrottled,
+			TimeNs: 1e18 + ahead[k] + 5e9, Source: recording.SourceHost, Subject: "process:7",
+			Kind: recording.KindThrottled,
 		})
 		f.servers = append(f.servers, s)
 	}
@@ -156,7 +159,7 @@ func TestSeveralServers(t *testing.T) {
 	}
 }
 
-// TestServerOfAServer: a host between, which answers some and calls another, is one end of each of its calls alone.
+// TestServerOfAServer: a host between, which answers some and calls another, is that of a server where it answers more.
 func TestServerOfAServer(t *testing.T) {
 	for _, c := range []struct {
 		pairs   [][]int
@@ -166,11 +169,55 @@ func TestServerOfAServer(t *testing.T) {
 		{[][]int{{0, 5}, {5, 0}}, "[0]"},
 		{[][]int{{0, 0, 5}, {0, 0, 7}, {0, 0, 0}}, "[1 0]"},
 		{[][]int{{0, 7, 0}, {0, 0, 5}, {0, 0, 0}}, "[0]"}, // 2 calls 1, and 1 calls 0
+		{[][]int{{0, 7, 0}, {0, 0, 9}, {0, 0, 0}}, "[1 0]"},
 		{[][]int{{0, 0, 5, 0}, {0, 0, 0, 7}, {0, 0, 0, 0}, {0, 0, 0, 0}}, "[1 0]"},
 		{[][]int{{0, 0}, {0, 0}}, "[]"},
 	} {
 		if got := fmt.Sprint(serversOf(c.pairs)); got != c.servers {
 			t.Errorf("%v: %s, want %s", c.pairs, got, c.servers)
 		}
+	}
+}
+
+// TestOneServerByLoopback: the node of one server's host has the name that its clients use, and its times stay.
+func TestOneServerByLoopback(t *testing.T) {
+	f := newFleet(3*3600e9, 0)
+	f.call(0, 1e18, true)
+	f.call(1, 1e18+1e9, true)
+	rec, results, err := All([]*recording.Recording{f.client, f.servers[0]}, false)
+	if err != nil || results[0].Joined != 1 || results[0].UnknownConn != 1 {
+		t.Fatalf("%+v, %v", results, err)
+	}
+	start, _ := rec.Window()
+	ran, _ := rec.Of(series.MainRun, node(0)).Last()
+	if fmt.Sprint(rec.Nodes()) != fmt.Sprint([]string{node(0)}) || rec.Calls[0].Node != node(0) || ran != 1 ||
+		rec.Hosts != nil || start != 1e18+3*3600e9 {
+		t.Errorf("%q: %+v from %d", rec.Nodes(), rec.Calls, start)
+	}
+}
+
+// TestCallsBetweenServers: a server's host calls another one. Its calls are not joined, and count once.
+func TestCallsBetweenServers(t *testing.T) {
+	f := newFleet(3*3600e9, -7*3600e9)
+	for i := range int64(10) {
+		f.call(0, 1e18+i*1e9, true)
+		f.call(1, 1e18+i*1e9+3e8, true)
+	}
+	between := fleet{client: f.servers[1], servers: f.servers, ahead: []int64{f.ahead[0] - f.ahead[1]}, seq: 1000}
+	between.call(0, 1e18+5e8+f.ahead[1], true)
+	for _, r := range f.servers {
+		r.Calls[len(r.Calls)-1].Conn = "10.0.0.11:5000"
+	}
+	rec, results, err := All([]*recording.Recording{f.client, f.servers[0], f.servers[1]}, false)
+	if err != nil || len(results) != 2 || results[0].Joined != 10 || results[1].Joined != 10 {
+		t.Fatalf("%+v, %v", results, err)
+	}
+	at := map[string]int{}
+	for _, a := range account.Build(rec).Slow {
+		at[a.Call.Node+" "+a.Call.Side]++
+	}
+	want := map[string]int{node(0) + " both": 10, node(1) + " both": 10, node(0) + " client": 1}
+	if !maps.Equal(at, want) {
+		t.Errorf("%v, want %v", at, want)
 	}
 }
