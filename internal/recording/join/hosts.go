@@ -3,6 +3,7 @@ package join
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"net/netip"
 	"slices"
@@ -73,8 +74,9 @@ func newNames(recs []*recording.Recording, pairs [][]int, servers []int) map[int
 			if n == 0 {
 				continue
 			}
-			for name, node := range match(recs[i], recs[j]).nodeNames() {
-				if out[i][node] == "" && !used[name] {
+			names := match(recs[i], recs[j]).nodeNames()
+			for _, name := range slices.Sorted(maps.Keys(names)) {
+				if node := names[name]; out[i][node] == "" && !used[name] {
 					out[i][node], used[name] = name, true
 				}
 			}
@@ -106,6 +108,9 @@ func together(hosts []*recording.Recording) *recording.Recording {
 	m.into.Hosts = map[string]*recording.Recording{}
 	for k, host := range hosts {
 		used := processSubjects(m.into)
+		for _, p := range m.into.Profiles {
+			used[p.Subject] = true
+		}
 		m.of = host.Meta[recording.MetaHost]
 		m.rows(host, func(subject string) bool {
 			return k == 0 || subject != recording.SubjectMachine && subject != recording.SubjectSelf &&

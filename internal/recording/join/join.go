@@ -60,8 +60,10 @@ func All(recs []*recording.Recording, keepUnmatched bool) (*recording.Recording,
 			}
 			r.Index, r.Server, r.Why = i, servers[part.host], why[i]
 			results = append(results, r)
-			host.SetMeta(recording.MetaSlow, client.Meta[recording.MetaSlow]) // callers decide what is slow
-			whole.SetMeta(recording.MetaSlow, client.Meta[recording.MetaSlow])
+			if r.Joined > 0 { // callers decide what is slow
+				host.SetMeta(recording.MetaSlow, client.Meta[recording.MetaSlow])
+				whole.SetMeta(recording.MetaSlow, client.Meta[recording.MetaSlow])
+			}
 		}
 	}
 	for _, host := range hosts {
