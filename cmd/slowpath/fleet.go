@@ -303,9 +303,9 @@ func (a *app) judgeFleet(ctx context.Context, source *manyhosts.Folder, id strin
 	a.ProgressDone()
 	paths, large := within(paths, maxJudgedBytes)
 	if left = append(large, left...); len(left) > 0 {
-		a.Say(fmt.Sprintf("%s of the fewest of its calls, such as %s, are left out: at most %d, or 256 MiB, are judged "+
-			"together; slowpath doctor FILE... judges those that you name", format.Count(len(left), "recording"),
-			left[0], manyhosts.MaxJudged))
+		a.Say(fmt.Sprintf("%s with the fewest of its calls are left out, such as %s: at most %d, or 256 MiB, are "+
+			"judged together; slowpath doctor FILE... judges those that you name",
+			format.Count(len(left), "recording"), left[0], manyhosts.MaxJudged))
 	}
 	a.Say(fmt.Sprintf("judging %s", strings.Join(paths, " ")))
 	v := watching.Verdict{CommandLine: a.CommandLine, AsJSON: asJSON}
