@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,11 +17,14 @@ import (
 	"slowpath/internal/agent/folder/foldertest"
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/upload"
+	"slowpath/internal/agent/web"
+	"slowpath/internal/bucket"
 	"slowpath/internal/bucket/buckettest"
 	"slowpath/internal/cli"
 	"slowpath/internal/diagnose/corpus"
 	"slowpath/internal/house/await"
 	"slowpath/internal/house/needs"
+	"slowpath/internal/manyhosts"
 	"slowpath/internal/recording"
 )
 
@@ -129,6 +133,35 @@ func TestS3Fleet(t *testing.T) {
 			t.Errorf("%s: %q", question, said)
 		}
 	}
+	t.Run("page", func(t *testing.T) {
+		s := &shownSources{
+			app: appOn(io.Discard, io.Discard), source: source, all: map[string]*shownSource{},
+			bucket: bucket.Options{Endpoint: server.Endpoint(), Credentials: credentials},
+		}
+		defer s.close()
+		for _, name := range []string{"why", "incidents"} {
+			at := web.When{From: first.Add(-time.Minute), To: last.Add(10 * time.Minute)}
+			opened, err := s.open(t.Context(), "", at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q, _ := manyhosts.QuestionOf(name)
+			a, err := manyhosts.Ask(t.Context(), opened.Source, q, manyhosts.Filter{
+				From: opened.From, To: opened.To, Limit: 20, Step: time.Minute,
+			})
+			opened.Done()
+			var d manyhosts.Document
+			here, _, _ := fleet(dir, name)
+			if err := errors.Join(err, json.Unmarshal([]byte(here), &d)); err != nil ||
+				len(a.Rows.Values) == 0 || len(a.Rows.Values) != len(d.Rows) {
+				t.Errorf("%s: %d rows, of the directory %d: %v", name, len(a.Rows.Values), len(d.Rows), err)
+			}
+		}
+		quiet := web.When{From: first.Add(-48 * time.Hour), To: first.Add(-24 * time.Hour)}
+		if _, err := s.open(t.Context(), "", quiet); !errors.Is(err, manyhosts.ErrNoRecordings) {
+			t.Errorf("a day without incidents: %v", err)
+		}
+	})
 	t.Run("doctor", func(t *testing.T) {
 		out, said, code := fleet(source, "doctor", id)
 		var doc struct{ Schema, Verdict string }
