@@ -90,9 +90,6 @@ func (f *Folder) Query(ctx context.Context, query string, filter Filter) (out Ro
 
 // Span implements Source.
 func (f *Folder) Span(ctx context.Context) (from, to time.Time, err error) {
-	if !f.to.IsZero() {
-		return f.from, f.to, nil
-	}
 	var first, last sql.NullInt64
 	err = f.db.QueryRowContext(ctx, "SELECT min(at_ns), max(at_ns + ns) FROM incident").Scan(&first, &last)
 	if err == nil && !first.Valid {

@@ -1,0 +1,213 @@
+package manyhosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"slowpath/internal/format"
+)
+
+// Steps are those of courses. Each is a part of the next one.
+var Steps = []time.Duration{
+	time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour,
+}
+
+// Bounds of what is asked of a Prometheus.
+const (
+	maxPoints       = 1500 // of a series
+	maxSeriesPoints = 1_500_000
+	maxOfHistograms = 60_000 // nodes of agents whose histograms are read, each of up to 17 series
+	maxIncidents    = 1000   // of an agent, a cause and a step
+)
+
+// ErrNoAgents says that a Prometheus has nothing to ask.
+var ErrNoAgents = errors.New("no agent of slowpath was scraped: let it scrape /metrics of slowpath serve, or correct " +
+	"--cluster, --from and --to")
+
+// PrometheusQuestion is what is read for a question.
+type PrometheusQuestion struct {
+	Question Question
+	// Filter says of which time and cluster. Read begins it with a step, and makes its step as long as the rows are.
+	Filter *Filter
+	Index  string // the SQLite file, which is made
+	Say    func(string)
+	Show   func(format string, args ...any) // how far it is
+}
+
+// Read makes rows of what agents counted, as of a recording, so that the same questions can be asked. What is not
+// known is told.
+func (p *Prometheus) Read(ctx context.Context, q PrometheusQuestion) (*Folder, error) {
+	step, err := p.step(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	f := q.Filter
+	ns := f.From.UnixNano()
+	f.From, f.Step = time.Unix(0, ns-ns%int64(step)), max(f.Step, step)
+	n := newNumbers(f.From, f.To, step)
+	families := familiesOf(q.Question.Name)
+	for i, of := range families {
+		q.Show("asking Prometheus %d of %d: %s", i+1, len(families), of.name)
+		err := p.ask(ctx, of.expr(f.Cluster, step), n.begin, n.at(n.points-1), step, func(s model.SampleStream) error {
+			return n.add(of, s)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(n.agents) == 0 {
+		return nil, fmt.Errorf("%s, from %s to %s: %w", p.source, f.From.UTC().Format(time.RFC3339),
+			f.To.UTC().Format(time.RFC3339), ErrNoAgents)
+	}
+	n.single()
+	n.name()
+	if q.Question.Name == "worst" {
+		if err := p.readHistograms(ctx, n, q); err != nil {
+			return nil, err
+		}
+	}
+	index, err := openIndex(q.Index)
+	if err != nil {
+		return nil, err
+	}
+	q.Show("copying the numbers of %d agents", len(n.agents))
+	if err := index.addNumbers(ctx, n); err != nil {
+		index.Close()
+		return nil, err
+	}
+	n.tell(q)
+	return index, nil
+}
+
+// step is the shortest one that keeps the values within bounds, by the number of series at some times.
+func (p *Prometheus) step(ctx context.Context, q PrometheusQuestion) (time.Duration, error) {
+	const times = 12
+	series, span, f := 0, q.Filter.To.Sub(q.Filter.From), q.Filter
+	count := fmt.Sprintf("count(%s%s or %s%s)", callsTotal, selector(f.Cluster, `whose="users"`), callerCalls,
+		selector(f.Cluster))
+	every := max(span/times, time.Second).Truncate(time.Second)
+	err := p.ask(ctx, count, f.From, f.To, every, func(s model.SampleStream) error {
+		for _, v := range s.Values {
+			series = max(series, int(v.Value))
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, step := range Steps {
+		if points := int(span/step) + 2; points > maxPoints || points*series > maxSeriesPoints {
+			continue
+		}
+		if step > f.Step {
+			q.Say(fmt.Sprintf("%s series: times are exact to %s", format.Thousands(series), format.Brief(step)))
+		}
+		return step, nil
+	}
+	return 0, fmt.Errorf("%s has %s series of this question: ask for less, by --cluster or --last", p.source,
+		format.Thousands(series))
+}
+
+// selector is what the labels of series are to be.
+func selector(cluster string, matchers ...string) string {
+	if cluster != "" {
+		matchers = append(matchers, "cluster="+strconv.Quote(cluster))
+	}
+	return "{" + strings.Join(matchers, ",") + "}"
+}
+
+// familiesOf are what a question needs.
+func familiesOf(question string) []family {
+	caller := []string{"caller"}
+	all := []family{
+		{buildInfo, []string{"version"}}, {processStart, nil}, {callsTotal, []string{"node", "whose"}},
+		{atServer, []string{"node"}},
+	}
+	if question == "who" || question == "edges" {
+		return append(all, family{callerCalls, caller}, family{callerSlow, caller}, family{callerSeconds, caller},
+			family{threshold, nil})
+	}
+	all = append(all, family{slowTotal, []string{"node", "whose"}}, family{failedTotal, []string{"node", "whose"}},
+		family{incidentTotal, []string{"cause", "verdict"}})
+	if question == "worst" {
+		all = append(all, family{callerSlow, caller})
+	}
+	return all
+}
+
+// expr asks for the greatest value of each step, which stays where a scrape fails.
+func (f family) expr(cluster string, step time.Duration) string {
+	var matchers []string
+	if slices.Contains(f.labels, "whose") {
+		matchers = append(matchers, `whose="users"`)
+	}
+	of := fmt.Sprintf("_over_time(%s%s[%ds])", f.name, selector(cluster, matchers...), step/time.Second)
+	switch f.name {
+	case processStart: // an agent that begins anew in a step counts as the one before
+		return fmt.Sprintf("min%s and on (job, instance) max_over_time(%s%s[%ds])", of, buildInfo, selector(cluster),
+			step/time.Second)
+	case slowTotal, failedTotal, callerSlow, callerSeconds, atServer: // most are zero, which says no more than none
+		return "max" + of + " > 0"
+	}
+	return "max" + of
+}
+
+// readHistograms reads how long the calls of all steps took. Without it p99 is not known, which is told.
+func (p *Prometheus) readHistograms(ctx context.Context, n *numbers, q PrometheusQuestion) error {
+	nodes := 0
+	for _, a := range n.agents {
+		nodes += len(a.nodes())
+	}
+	if nodes > maxOfHistograms {
+		q.Say("p99 is left out: there are more than " + format.Thousands(maxOfHistograms) + " nodes of agents; give " +
+			"--cluster")
+		return nil
+	}
+	to := q.Filter.To
+	of := fmt.Sprintf("%s[%ds])", selector(q.Filter.Cluster, `whose="users"`), to.Sub(n.begin)/time.Second)
+	known := map[*scraped]map[string]map[float64]float64{} // calls up to a time in seconds
+	err := p.ask(ctx, "increase("+durations+of, to, to, time.Minute, func(s model.SampleStream) error {
+		a, own := n.agentOf(s.Metric, family{durations, []string{"node", "whose"}})
+		for _, h := range s.Histograms {
+			for _, b := range h.Histogram.Buckets {
+				a.took(own["node"], float64(b.Lower), float64(b.Upper), float64(b.Count))
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = p.ask(ctx, "increase("+durations+"_bucket"+of+" > 0", to, to, time.Minute,
+			func(s model.SampleStream) error {
+				a, own := n.agentOf(s.Metric, family{durations, []string{"node", "whose", "le"}})
+				most, err := strconv.ParseFloat(own["le"], 64)
+				if err != nil || len(s.Values) == 0 || a.buckets[own["node"]] != nil {
+					return nil // the native one is finer
+				}
+				if known[a] == nil {
+					known[a] = map[string]map[float64]float64{}
+				}
+				if known[a][own["node"]] == nil {
+					known[a][own["node"]] = map[float64]float64{}
+				}
+				known[a][own["node"]][most] = float64(s.Values[0].Value)
+				return nil
+			})
+	}
+	if err != nil && ctx.Err() == nil {
+		q.Say(fmt.Sprintf("p99 is not known: %v", err))
+		return nil
+	}
+	for a, nodes := range known {
+		for node, upTo := range nodes {
+			a.tookUpTo(node, upTo)
+		}
+	}
+	return err
+}
