@@ -172,42 +172,48 @@ func (p *Prometheus) readHistograms(ctx context.Context, n *numbers, q Prometheu
 	}
 	to := q.Filter.To
 	of := fmt.Sprintf("%s[%ds])", selector(q.Filter.Cluster, `whose="users"`), to.Sub(n.begin)/time.Second)
-	known := map[*scraped]map[string]map[float64]float64{} // calls up to a time in seconds
-	err := p.ask(ctx, "increase("+durations+of, to, to, time.Minute, func(s model.SampleStream) error {
-		a, own := n.agentOf(s.Metric, family{durations, []string{"node", "whose"}})
-		for _, h := range s.Histograms {
-			for _, b := range h.Histogram.Buckets {
-				a.took(own["node"], float64(b.Lower), float64(b.Upper), float64(b.Count))
+	read := func(expr string, labels []string, visit func(*scraped, map[string]string, model.SampleStream)) error {
+		return p.ask(ctx, expr, to, to, time.Minute, func(s model.SampleStream) error {
+			target, own := parted(s.Metric, family{durations, labels})
+			if a := n.agents[target.String()]; a != nil { // else one of a replica, or of other times
+				visit(a, own, s)
 			}
-		}
-		return nil
-	})
+			return nil
+		})
+	}
+	type histogram struct {
+		agent *scraped
+		node  string
+	}
+	upTo := map[histogram]map[float64]float64{} // calls up to a time in seconds
+	err := read("increase("+durations+of, []string{"node", "whose"},
+		func(a *scraped, own map[string]string, s model.SampleStream) {
+			for _, h := range s.Histograms {
+				for _, b := range h.Histogram.Buckets {
+					a.took(own["node"], float64(b.Lower), float64(b.Upper), float64(b.Count))
+				}
+			}
+		})
 	if err == nil {
-		err = p.ask(ctx, "increase("+durations+"_bucket"+of+" > 0", to, to, time.Minute,
-			func(s model.SampleStream) error {
-				a, own := n.agentOf(s.Metric, family{durations, []string{"node", "whose", "le"}})
+		err = read("increase("+durations+"_bucket"+of+" > 0", []string{"node", "whose", "le"},
+			func(a *scraped, own map[string]string, s model.SampleStream) {
 				most, err := strconv.ParseFloat(own["le"], 64)
 				if err != nil || len(s.Values) == 0 || a.buckets[own["node"]] != nil {
-					return nil // the native one is finer
+					return // the native one is finer
 				}
-				if known[a] == nil {
-					known[a] = map[string]map[float64]float64{}
+				h := histogram{a, own["node"]}
+				if upTo[h] == nil {
+					upTo[h] = map[float64]float64{}
 				}
-				if known[a][own["node"]] == nil {
-					known[a][own["node"]] = map[float64]float64{}
-				}
-				known[a][own["node"]][most] = float64(s.Values[0].Value)
-				return nil
+				upTo[h][most] = float64(s.Values[0].Value)
 			})
 	}
 	if err != nil && ctx.Err() == nil {
 		q.Say(fmt.Sprintf("p99 is not known: %v", err))
 		return nil
 	}
-	for a, nodes := range known {
-		for node, upTo := range nodes {
-			a.tookUpTo(node, upTo)
-		}
+	for h, calls := range upTo {
+		h.agent.tookUpTo(h.node, calls)
 	}
 	return err
 }

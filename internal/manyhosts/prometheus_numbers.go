@@ -67,10 +67,10 @@ func newNumbers(begin, to time.Time, step time.Duration) *numbers {
 
 func (n *numbers) at(point int) time.Time { return n.begin.Add(time.Duration(point) * n.step) }
 
-// agentOf parts the labels of a series into those of its agent and its own. Where a target has a label of the same name
-// Prometheus keeps that of the metric as exported_NAME.
-func (n *numbers) agentOf(labels model.Metric, f family) (*scraped, map[string]string) {
-	target, own := labels.Clone(), map[string]string{}
+// parted are the labels of a series: those of its target, and those of its metric. Where a target has a label of the
+// same name Prometheus keeps that of the metric as exported_NAME.
+func parted(labels model.Metric, f family) (target model.Metric, own map[string]string) {
+	target, own = labels.Clone(), map[string]string{}
 	delete(target, model.MetricNameLabel)
 	for _, name := range f.labels {
 		label := model.LabelName(name)
@@ -80,6 +80,15 @@ func (n *numbers) agentOf(labels model.Metric, f family) (*scraped, map[string]s
 		own[name] = string(target[label])
 		delete(target, label)
 	}
+	return target, own
+}
+
+// add adds a series of a family.
+func (n *numbers) add(f family, s model.SampleStream) error {
+	if n.values += n.points; n.values > maxValues {
+		return errTooMany
+	}
+	target, own := parted(s.Metric, f)
 	key := target.String()
 	a := n.agents[key]
 	if a == nil {
@@ -89,15 +98,6 @@ func (n *numbers) agentOf(labels model.Metric, f family) (*scraped, map[string]s
 		}
 		n.agents[key] = a
 	}
-	return a, own
-}
-
-// add adds a series of a family.
-func (n *numbers) add(f family, s model.SampleStream) error {
-	if n.values += n.points; n.values > maxValues {
-		return errTooMany
-	}
-	a, own := n.agentOf(s.Metric, f)
 	of := a.of(measure{f.name, own["node"], own["caller"], own["cause"], own["verdict"]})
 	for _, v := range s.Values {
 		at := v.Timestamp.Time().Sub(n.begin)

@@ -117,7 +117,7 @@ func (r rows) callers(o origin, n *numbers, a *scraped, named map[[2]string]bool
 				lost -= slow[i] * from[i]
 			}
 			r.add("edge_row", o.cluster, o.host, n.at(i-1).UnixNano(), int64(n.step), name, "", "", "", "", node, waiting,
-				int64(slow[i]), int64(max(lost, 0)*1e9))
+				int64(slow[i]), int64(math.Round(max(lost, 0)*1e9)))
 			waiting = 0
 		}
 	}
