@@ -23,7 +23,7 @@ var Steps = []time.Duration{
 const (
 	maxPoints       = 1500 // of a series
 	maxSeriesPoints = 1_500_000
-	maxOfHistograms = 60_000 // nodes of agents whose histograms are read, each of up to 17 series
+	maxOfHistograms = 20_000 // nodes of agents whose histograms are read, each of up to 17 series
 	maxIncidents    = 1000   // of an agent, a cause and a step
 )
 
@@ -157,63 +157,4 @@ func (f family) expr(cluster string, step time.Duration) string {
 		return "max" + of + " > 0"
 	}
 	return "max" + of
-}
-
-// readHistograms reads how long the calls of all steps took. Without it p99 is not known, which is told.
-func (p *Prometheus) readHistograms(ctx context.Context, n *numbers, q PrometheusQuestion) error {
-	nodes := 0
-	for _, a := range n.agents {
-		nodes += len(a.nodes())
-	}
-	if nodes > maxOfHistograms {
-		q.Say("p99 is left out: there are more than " + format.Thousands(maxOfHistograms) + " nodes of agents; give " +
-			"--cluster")
-		return nil
-	}
-	to := q.Filter.To
-	of := fmt.Sprintf("%s[%ds])", selector(q.Filter.Cluster, `whose="users"`), to.Sub(n.begin)/time.Second)
-	read := func(expr string, labels []string, visit func(*scraped, map[string]string, model.SampleStream)) error {
-		return p.ask(ctx, expr, to, to, time.Minute, func(s model.SampleStream) error {
-			target, own := parted(s.Metric, family{durations, labels})
-			if a := n.agents[target.String()]; a != nil { // else one of a replica, or of other times
-				visit(a, own, s)
-			}
-			return nil
-		})
-	}
-	type histogram struct {
-		agent *scraped
-		node  string
-	}
-	upTo := map[histogram]map[float64]float64{} // calls up to a time in seconds
-	err := read("increase("+durations+of, []string{"node", "whose"},
-		func(a *scraped, own map[string]string, s model.SampleStream) {
-			for _, h := range s.Histograms {
-				for _, b := range h.Histogram.Buckets {
-					a.took(own["node"], float64(b.Lower), float64(b.Upper), float64(b.Count))
-				}
-			}
-		})
-	if err == nil {
-		err = read("increase("+durations+"_bucket"+of+" > 0", []string{"node", "whose", "le"},
-			func(a *scraped, own map[string]string, s model.SampleStream) {
-				most, err := strconv.ParseFloat(own["le"], 64)
-				if err != nil || len(s.Values) == 0 || a.buckets[own["node"]] != nil {
-					return // the native one is finer
-				}
-				h := histogram{a, own["node"]}
-				if upTo[h] == nil {
-					upTo[h] = map[float64]float64{}
-				}
-				upTo[h][most] = float64(s.Values[0].Value)
-			})
-	}
-	if err != nil && ctx.Err() == nil {
-		q.Say(fmt.Sprintf("p99 is not known: %v", err))
-		return nil
-	}
-	for h, calls := range upTo {
-		h.agent.tookUpTo(h.node, calls)
-	}
-	return err
 }

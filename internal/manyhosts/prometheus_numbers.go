@@ -98,32 +98,45 @@ func (n *numbers) add(f family, s model.SampleStream) error {
 		}
 		n.agents[key] = a
 	}
-	of := a.of(measure{f.name, own["node"], own["caller"], own["cause"], own["verdict"]})
+	m := measure{f.name, own["node"], own["caller"], own["cause"], own["verdict"]}
+	of := a.series[m]
+	if of == nil {
+		of = n.unknown()
+		a.series[m] = of
+	}
 	for _, v := range s.Values {
-		at := v.Timestamp.Time().Sub(n.begin)
-		if i := int(at / n.step); at >= 0 && i < n.points {
-			of[i], a.seen[i] = float64(v.Value), true
+		if i, ok := n.put(of, v.Timestamp, float64(v.Value)); ok {
+			a.seen[i] = true
 		}
 	}
 	return nil
 }
 
-// of has the values of a series, NaN where there is none.
-func (a *scraped) of(m measure) []float64 {
-	values := a.series[m]
-	if values == nil {
-		values = slices.Repeat([]float64{math.NaN()}, len(a.seen))
-		a.series[m] = values
+// put puts a value at its point.
+func (n *numbers) put(into []float64, t model.Time, v float64) (point int, ok bool) {
+	at := t.Time().Sub(n.begin)
+	point = int(at / n.step)
+	if ok = at >= 0 && point < n.points && countable(v); ok {
+		into[point] = v
 	}
-	return values
+	return point, ok
 }
+
+// unknown are values of all points.
+func (n *numbers) unknown() []float64 { return slices.Repeat([]float64{math.NaN()}, n.points) }
+
+// countable is what a counter can be.
+func countable(v float64) bool { return v >= 0 && v < 1<<53 }
 
 // added is what a counter grew in the step that ends at each point. Counters begin at zero with their agent, so that
 // one that has no series yet, or any more, is zero. What grew while the agent was not scraped is in the step in which
 // it was again. The value at a point is the greatest of its step: an agent that began anew in a step counts as the one
 // before, and what it counted is in the step after it.
 func (n *numbers) added(a *scraped, values []float64) []float64 {
-	added, start := make([]float64, n.points), a.of(measure{metric: processStart})
+	added, start := make([]float64, n.points), a.series[measure{metric: processStart}]
+	if start == nil {
+		start = n.unknown()
+	}
 	last, was := -1, 0.0
 	for i, v := range values {
 		if !a.seen[i] {

@@ -1,6 +1,7 @@
 package manyhosts_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/http/httptest"
@@ -20,6 +21,7 @@ import (
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/metrics"
 	"slowpath/internal/agent/metrics/prometheustest"
+	"slowpath/internal/house/await"
 	"slowpath/internal/house/needs"
 	"slowpath/internal/live"
 	"slowpath/internal/manyhosts"
@@ -230,7 +232,7 @@ func TestPrometheusHistory(t *testing.T) {
 			t.Errorf("%v: %v", worst.Columns, row)
 		}
 	}
-	if !strings.HasPrefix(said, "2 of 6 agents were not scraped during a part of this time, such as 10.0.0.1, 10.0.0.3") ||
+	if !strings.HasPrefix(said, "2 of 6 agents: not scraped during a part of this time, such as 10.0.0.1, 10.0.0.3") ||
 		strings.Contains(said, "\n") {
 		t.Error(said)
 	}
@@ -290,4 +292,74 @@ func texts(r manyhosts.Rows, columns ...string) (out []string) {
 		out = append(out, strings.Join(all, " "))
 	}
 	return out
+}
+
+// TestPrometheusScrapes: a real Prometheus scrapes agents, with classic histograms or with native ones alone. The calls
+// are counted exactly, and p99 is known.
+func TestPrometheusScrapes(t *testing.T) {
+	needs.Real(t, prometheustest.Need)
+	const node = "10.0.0.9:6379"
+	now := time.Now()
+	agents, config := []*scrapedAgent{}, "global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: slowpath\n"+
+		"  static_configs:\n"
+	for i := range 3 {
+		a := startScraped(t, "", now)
+		server := httptest.NewServer(a.metrics)
+		t.Cleanup(server.Close)
+		config += fmt.Sprintf("  - {targets: ['%s'], labels: {instance: 'web-%d:7380', cluster: shop}}\n",
+			strings.TrimPrefix(server.URL, "http://"), i)
+		agents = append(agents, a)
+	}
+	for feature, near := range map[string][2]float64{
+		"exemplar-storage": {25e6, 50e6}, "native-histograms": {37e6, 45e6},
+	} {
+		t.Run(feature, func(t *testing.T) {
+			address := prometheustest.Start(t, t.TempDir(), map[string]string{"prometheus.yml": config},
+				"--enable-feature="+feature)
+			p, err := manyhosts.NewPrometheus("prometheus://"+address, manyhosts.PrometheusOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(p.Close)
+			var row []string
+			made, p99 := 0, int64(0)
+			ask := func() bool {
+				f := manyhosts.Filter{
+					From: time.Now().Add(-time.Hour), To: time.Now(), Limit: 10, Step: time.Minute, Cluster: "shop",
+				}
+				q, _ := manyhosts.QuestionOf("worst")
+				folder, err := p.Read(t.Context(), manyhosts.PrometheusQuestion{
+					Question: q, Filter: &f, Index: filepath.Join(t.TempDir(), "fleet"),
+					Say: func(string) {}, Show: func(string, ...any) {},
+				})
+				if errors.Is(err, manyhosts.ErrNoAgents) {
+					return false
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer folder.Close()
+				a, err := manyhosts.Ask(t.Context(), folder, q, f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if row = texts(a.Rows, "node", "calls", "slow", "slow_callers"); len(row) == 1 {
+					p99 = a.Rows.Int(a.Rows.Values[0], "p99_ns")
+				}
+				return slices.Equal(row, []string{fmt.Sprint(node, " ", made*100*3, " ", made*10*3, " 3")})
+			}
+			for range 2 {
+				for i, a := range agents {
+					at := time.Unix(0, a.Now())
+					a.calls(at, recording.Client, node, fmt.Sprintf("10.0.0.%d:4000", i), "app[7]", 100, 10)
+					a.clock.Add(int64(15 * time.Second))
+				}
+				made = int(agents[0].made["10.0.0.0:4000"] / 100)
+				await.UntilOr(t, ask, func() string { return fmt.Sprint(row) })
+			}
+			await.UntilOr(t, func() bool {
+				return ask() && float64(p99) > near[0] && float64(p99) < near[1]
+			}, func() string { return fmt.Sprint(row, p99) })
+		})
+	}
 }

@@ -134,52 +134,6 @@ func (a *scraped) callers() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// took adds calls that took between two times in seconds: evenly, as Prometheus's histogram_quantile does.
-func (a *scraped) took(node string, least, most, calls float64) {
-	const shortest = 1e-6 // what is below is there
-	if calls <= 0 || !(most > least) {
-		return
-	}
-	if math.IsInf(most, 1) {
-		most = least * 1.09 // that it is longer is all that is known
-	}
-	of := a.buckets[node]
-	if of == nil {
-		of = map[int64]float64{}
-		a.buckets[node] = of
-	}
-	for at := int64(recording.ExponentialBucket(max(least, shortest))); ; at++ {
-		bottom, top := math.Exp2(float64(at)/8), math.Exp2(float64(at+1)/8)
-		if bottom < shortest {
-			bottom = 0
-		}
-		if part := (min(top, most) - max(bottom, least)) / (most - least); part > 0 {
-			of[at] += calls * part
-		}
-		if top >= most {
-			return
-		}
-	}
-}
-
-// tookUpTo adds calls by the classic buckets of a histogram: how many took at most so many seconds.
-func (a *scraped) tookUpTo(node string, upTo map[float64]float64) {
-	least, before := 0.0, 0.0
-	for _, most := range slices.Sorted(maps.Keys(upTo)) {
-		a.took(node, least, most, upTo[most]-before)
-		least, before = most, upTo[most]
-	}
-}
-
-// bucketsOf are the calls of all steps by recording.ExponentialBucket.
-func (a *scraped) bucketsOf(node string) [][2]float64 {
-	out := [][2]float64{}
-	for _, at := range slices.Sorted(maps.Keys(a.buckets[node])) {
-		out = append(out, [2]float64{float64(at), a.buckets[node][at]})
-	}
-	return out
-}
-
 // namedCallers are addresses of hosts whose own agents name the callers there: they are not counted once more.
 func (n *numbers) namedCallers() map[[2]string]bool {
 	named := map[[2]string]bool{}
@@ -210,8 +164,8 @@ func (n *numbers) tell(q PrometheusQuestion) {
 	}
 	slices.Sort(missing)
 	if len(missing) > 0 {
-		q.Say(fmt.Sprintf("%d of %s were not scraped during a part of this time, such as %s: calls of that part count "+
-			"when they were scraped again, or are not known", len(missing), format.Count(len(n.agents), "agent"),
+		q.Say(fmt.Sprintf("%d of %s: not scraped during a part of this time, such as %s: calls of that part count when "+
+			"it was scraped again, or are not known", len(missing), format.Count(len(n.agents), "agent"),
 			strings.Join(missing[:min(len(missing), 3)], ", ")))
 	}
 	if q.Question.Name != "since" && several > 0 {
