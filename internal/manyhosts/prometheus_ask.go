@@ -22,7 +22,7 @@ var Steps = []time.Duration{
 // Bounds of what is asked of a Prometheus.
 const (
 	maxPoints       = 1500 // of a series
-	maxSeriesPoints = 1_500_000
+	maxSeriesPoints = 600_000 // of calls, where a step within the time does that
 	maxOfHistograms = 20_000 // nodes of agents whose histograms are read, each of up to 17 series
 	maxIncidents    = 1000   // of an agent, a cause and a step
 )
@@ -86,7 +86,7 @@ func (p *Prometheus) Read(ctx context.Context, q PrometheusQuestion) (*Folder, e
 	return index, nil
 }
 
-// step is the shortest one that keeps the values within bounds, by the number of series at some times.
+// step is the shortest one with few values, by the number of series at some times, or the longest within the time.
 func (p *Prometheus) step(ctx context.Context, q PrometheusQuestion) (time.Duration, error) {
 	const times = 12
 	series, span, f := 0, q.Filter.To.Sub(q.Filter.From), q.Filter
@@ -102,17 +102,20 @@ func (p *Prometheus) step(ctx context.Context, q PrometheusQuestion) (time.Durat
 	if err != nil {
 		return 0, err
 	}
-	for _, step := range Steps {
-		if points := int(span/step) + 2; points > maxPoints || points*series > maxSeriesPoints {
-			continue
+	step := Steps[0]
+	for _, longer := range Steps {
+		if longer > span {
+			break
 		}
-		if step > f.Step {
-			q.Say(fmt.Sprintf("%s series: times are exact to %s", format.Thousands(series), format.Brief(step)))
+		step = longer
+		if points := int(span/step) + 2; points <= maxPoints && points*series <= maxSeriesPoints {
+			break
 		}
-		return step, nil
 	}
-	return 0, fmt.Errorf("%s has %s series of this question: ask for less, by --cluster or --last", p.source,
-		format.Thousands(series))
+	if step > f.Step {
+		q.Say(fmt.Sprintf("%s series: times are exact to %s", format.Thousands(series), format.Brief(step)))
+	}
+	return step, nil
 }
 
 // selector is what the labels of series are to be.

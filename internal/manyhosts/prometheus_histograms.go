@@ -41,7 +41,7 @@ func (p *Prometheus) readHistograms(ctx context.Context, n *numbers, q Prometheu
 // histograms adds the calls of all steps to the buckets of nodes. max_over_time is none of histograms: the values are
 // those at the times themselves.
 func (p *Prometheus) histograms(ctx context.Context, n *numbers, f *Filter) error {
-	const times = 24
+	const times = 8
 	h := newNumbers(n.begin, f.To, (f.To.Sub(n.begin)/times).Truncate(time.Second)+time.Second)
 	ask := func(expr string, visit func(model.SampleStream) error) error {
 		return p.ask(ctx, expr, h.begin, h.at(h.points-1), h.step, visit)

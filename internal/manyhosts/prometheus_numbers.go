@@ -2,7 +2,7 @@ package manyhosts
 
 import (
 	"cmp"
-	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"net"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"slowpath/internal/format"
 )
 
 // numbers are what Prometheus knows of agents, at the ends of steps: the first of these is the begin.
@@ -58,7 +60,8 @@ const (
 // maxValues is how many values of series are read for a question: series times points.
 const maxValues = 6_000_000
 
-var errTooMany = errors.New("there are more series than Prometheus counted before: ask for less, by --cluster or --last")
+var errTooMany = fmt.Errorf("there are more than %s values: ask for less, by --cluster or --last",
+	format.Thousands(maxValues))
 
 func newNumbers(begin, to time.Time, step time.Duration) *numbers {
 	points := int((to.Sub(begin)+step-1)/step) + 1
