@@ -86,7 +86,8 @@ answer.`,
 // maxFleetRows is how many rows an answer may have.
 const maxFleetRows = 100_000
 
-// openSource opens recordings, the bucket of agents, a Prometheus that scrapes them, or a database that collectors fill.
+// openSource opens recordings, the bucket of agents, a Prometheus that scrapes them, or a database that collectors
+// fill.
 func (a *app) openSource(ctx context.Context, f *fleetFlags, question, id string, sources []string) (manyhosts.Source,
 	error,
 ) {

@@ -19,8 +19,8 @@ func (a *app) openPrometheus(ctx context.Context, f *fleetFlags, question string
 	}
 	q, _ := manyhosts.QuestionOf(question) // doctor is none
 	if !q.Numbers {
-		return nil, cli.Usagef("Prometheus has numbers alone, which do not answer %s: ask the directory, the bucket or "+
-			"ClickHouse to which the agents write", question)
+		return nil, cli.Usagef("Prometheus has numbers alone, which do not answer %s: ask the directory, the bucket "+
+			"or ClickHouse to which the agents write", question)
 	}
 	p, err := manyhosts.NewPrometheus(sources[0], manyhosts.PrometheusOptions{
 		Token: a.Env("PROMETHEUS_TOKEN"), Headers: f.bucket.Credentials, CA: f.bucket.CA, Plain: f.bucket.Plain,

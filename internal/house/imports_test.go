@@ -30,6 +30,8 @@ var layers = map[string]int{
 	"internal/house/changelog": 0,
 	"internal/house/golden":    1, // for tests
 
+	"internal/house/prometheustest": 1, // for tests
+
 	"internal/wire/resp":     0,
 	"internal/wire/target":   0,
 	"internal/wire/cluster":  1, // parses replies
@@ -59,20 +61,19 @@ var layers = map[string]int{
 	"internal/source/profile/ruby":                   3,
 	"internal/source":                                5,
 
-	"internal/agent/ring":                   2,
-	"internal/agent/apart":                  0,
-	"internal/agent/folder":                 1,
-	"internal/agent/folder/foldertest":      2,
-	"internal/agent/door":                   2,
-	"internal/agent/incidents":              2,
-	"internal/agent/judge":                  2,
-	"internal/agent/metrics":                3,
-	"internal/agent/metrics/prometheustest": 1, // for tests
-	"internal/agent/delivery":               0,
-	"internal/agent/upload":                 3,
-	"internal/agent/notify":                 7,
-	"internal/agent/otlp":                   7,
-	"internal/manyhosts":                    8,
+	"internal/agent/ring":              2,
+	"internal/agent/apart":             0,
+	"internal/agent/folder":            1,
+	"internal/agent/folder/foldertest": 2,
+	"internal/agent/door":              2,
+	"internal/agent/incidents":         2,
+	"internal/agent/judge":             2,
+	"internal/agent/metrics":           3,
+	"internal/agent/delivery":          0,
+	"internal/agent/upload":            3,
+	"internal/agent/notify":            7,
+	"internal/agent/otlp":              7,
+	"internal/manyhosts":               8,
 
 	"internal/trace": 3,
 

@@ -21,10 +21,10 @@ var Steps = []time.Duration{
 
 // Bounds of what is asked of a Prometheus.
 const (
-	maxPoints       = 1500 // of a series
+	maxPoints       = 1500    // of a series
 	maxSeriesPoints = 600_000 // of calls, where a step within the time does that
-	maxOfHistograms = 20_000 // nodes of agents whose histograms are read, each of up to 17 series
-	maxIncidents    = 1000   // of an agent, a cause and a step
+	maxOfHistograms = 20_000  // nodes of agents whose histograms are read, each of up to 17 series
+	maxIncidents    = 1000    // of an agent, a cause and a step
 )
 
 // ErrNoAgents says that a Prometheus has nothing to ask.
@@ -130,7 +130,9 @@ func selector(cluster string, matchers ...string) string {
 func familiesOf(question string) []family {
 	caller := []string{"caller"}
 	all := []family{
-		{buildInfo, []string{"version"}}, {processStart, nil}, {callsTotal, []string{"node", "whose"}},
+		{buildInfo, []string{"version"}},
+		{processStart, nil},
+		{callsTotal, []string{"node", "whose"}},
 		{atServer, []string{"node"}},
 	}
 	if question == "who" || question == "edges" {

@@ -20,9 +20,9 @@ import (
 
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/metrics"
-	"slowpath/internal/agent/metrics/prometheustest"
 	"slowpath/internal/house/await"
 	"slowpath/internal/house/needs"
+	"slowpath/internal/house/prometheustest"
 	"slowpath/internal/live"
 	"slowpath/internal/manyhosts"
 	"slowpath/internal/recording"
@@ -136,7 +136,9 @@ func served(t *testing.T, history string) *manyhosts.Prometheus {
 }
 
 // inPrometheus is the answer of a Prometheus, and what is said beside it.
-func inPrometheus(t *testing.T, p *manyhosts.Prometheus, question string, filter manyhosts.Filter) (manyhosts.Rows, string) {
+func inPrometheus(t *testing.T, p *manyhosts.Prometheus, question string, filter manyhosts.Filter) (manyhosts.Rows,
+	string,
+) {
 	t.Helper()
 	var said []string
 	q, _ := manyhosts.QuestionOf(question)
@@ -268,7 +270,8 @@ func TestPrometheusHistory(t *testing.T) {
 	}; !slices.Equal(got, want) {
 		t.Errorf("who: %q, want %q", got, want)
 	}
-	edges, _ := inPrometheus(t, p, "edges", manyhosts.Filter{From: begin, To: begin.Add(time.Hour), Limit: 100, Cluster: "pods"})
+	filter.Cluster = "pods"
+	edges, _ := inPrometheus(t, p, "edges", filter)
 	if got, want := texts(edges, "caller", "host", "node", "calls"), []string{
 		"app[8] 10.1.0.1 10.0.0.9:6379 1200",
 	}; !slices.Equal(got, want) {

@@ -92,8 +92,8 @@ func (r rows) incidents(o origin, n *numbers, a *scraped) {
 	}
 }
 
-// callers adds a row for each step in which calls of a caller were slow, with its calls since the row before, and one for
-// the last step. The metrics do not say which node it called: it is known where the agent sees one alone.
+// callers adds a row for each step in which calls of a caller were slow, with its calls since the row before, and one
+// for the last step. The metrics do not say which node it called: it is known where the agent sees one alone.
 func (r rows) callers(o origin, n *numbers, a *scraped, named map[[2]string]bool) {
 	node := ""
 	if nodes := a.nodes(); len(nodes) == 1 {
@@ -116,8 +116,8 @@ func (r rows) callers(o origin, n *numbers, a *scraped, named map[[2]string]bool
 			if from != nil && from[i] > 0 {
 				lost -= slow[i] * from[i]
 			}
-			r.add("edge_row", o.cluster, o.host, n.at(i-1).UnixNano(), int64(n.step), name, "", "", "", "", node, waiting,
-				int64(slow[i]), int64(math.Round(max(lost, 0)*1e9)))
+			r.add("edge_row", o.cluster, o.host, n.at(i-1).UnixNano(), int64(n.step), name, "", "", "", "", node,
+				waiting, int64(slow[i]), int64(math.Round(max(lost, 0)*1e9)))
 			waiting = 0
 		}
 	}
@@ -164,8 +164,8 @@ func (n *numbers) tell(q PrometheusQuestion) {
 	}
 	slices.Sort(missing)
 	if len(missing) > 0 {
-		q.Say(fmt.Sprintf("%d of %s: not scraped during a part of this time, such as %s: calls of that part count when "+
-			"it was scraped again, or are not known", len(missing), format.Count(len(n.agents), "agent"),
+		q.Say(fmt.Sprintf("%d of %s: not scraped during a part of this time, such as %s: calls of that part count "+
+			"when it was scraped again, or are not known", len(missing), format.Count(len(n.agents), "agent"),
 			strings.Join(missing[:min(len(missing), 3)], ", ")))
 	}
 	if q.Question.Name != "since" && several > 0 {

@@ -2,8 +2,10 @@ package manyhosts
 
 import (
 	"bytes"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"log"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -158,9 +160,10 @@ func TestNames(t *testing.T) {
 		{"instance": "named"},
 	} {
 		target["version"] = "1.0"
-		err := n.add(family{buildInfo, []string{"version"}}, model.SampleStream{Metric: target, Values: []model.SamplePair{
+		seen := []model.SamplePair{
 			{Timestamp: model.TimeFromUnix(noon.Unix())}, {Timestamp: model.TimeFromUnix(noon.Unix() + 60)},
-		}})
+		}
+		err := n.add(family{buildInfo, []string{"version"}}, model.SampleStream{Metric: target, Values: seen})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,6 +192,8 @@ func TestPrometheusAddress(t *testing.T) {
 		}
 		return name
 	}
+	secret := PrometheusOptions{Token: "secret"}
+	plain := PrometheusOptions{Token: "secret", Plain: true}
 	for source, c := range map[string]struct {
 		o    PrometheusOptions
 		want string
@@ -199,9 +204,9 @@ func TestPrometheusAddress(t *testing.T) {
 		"prometheus://":                {want: "write prometheus://HOST:9090"},
 		"prometheus://h?x=1":           {want: "write prometheus://HOST:9090"},
 		"prometheus://me:secret@h":     {want: "PROMETHEUS_TOKEN"},
-		"prometheus://other":           {PrometheusOptions{Token: "secret"}, "use prometheuss://, or --plain"},
-		"prometheus://other-2":         {PrometheusOptions{Token: "secret", Plain: true}, "http://other-2:9090/api/v1/query_range"},
-		"prometheus://127.0.0.1":       {PrometheusOptions{Token: "secret"}, "http://127.0.0.1:9090/api/v1/query_range"},
+		"prometheus://other":           {secret, "use prometheuss://, or --plain"},
+		"prometheus://other-2":         {plain, "http://other-2:9090/api/v1/query_range"},
+		"prometheus://127.0.0.1":       {secret, "http://127.0.0.1:9090/api/v1/query_range"},
 		"prometheuss://h":              {PrometheusOptions{Headers: file("X-Scope-OrgID: a\n")}, "https://h/api/v1/query_range"},
 		"prometheuss://no-file":        {PrometheusOptions{Headers: "/no/file"}, "/no/file"},
 		"prometheuss://no-header":      {PrometheusOptions{Headers: file("secret\n")}, "write \"Name: value\""},
@@ -223,13 +228,12 @@ func TestPrometheusReplies(t *testing.T) {
 	for reply, want := range map[string]string{
 		`200 {"status":"success","data":{"resultType":"matrix","result":[]}}`: "<nil>",
 		`200 {"status":"error","error":"no"}`:                                 "(no)",
-		"200 <html>":                                                          "it does not answer as a Prometheus does",
+		"200 <html>":                                                          "does not answer as a Prometheus does",
 		`200 {"status":"success","data":{"result":[`:                          "it does not answer as a Prometheus does",
 		`401 {}`: "HTTP 401 Unauthorized: give a token in PROMETHEUS_TOKEN",
 		`302 `:   "give the path before /api/v1",
-		`422 {"status":"error","error":"too many"}`:   "too many: ask for less",
-		`503 {"status":"error","error":"timed out"}`:  "timed out: ask for less",
-		`200 ` + strings.Repeat(" ", 20) + `{"a":1,}`: "it does not answer as a Prometheus does",
+		`422 {"status":"error","error":"too many"}`:  "too many: ask for less",
+		`503 {"status":"error","error":"timed out"}`: "timed out: ask for less",
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") != "Bearer secret" || r.FormValue("query") != "up" || r.Method != "POST" {
@@ -255,6 +259,32 @@ func TestPrometheusReplies(t *testing.T) {
 		}
 		p.Close()
 		server.Close()
+	}
+}
+
+// TestPrometheusTLS: a certificate is checked, by the file of --ca or the system.
+func TestPrometheusTLS(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"status":"success","data":{"resultType":"matrix","result":[]}}`))
+	}))
+	server.Config.ErrorLog = log.New(t.Output(), "", 0) // it is told of the handshake that fails
+	t.Cleanup(server.Close)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(ca, block, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{ca: "<nil>", "": "certificate"} {
+		p, err := NewPrometheus("prometheuss://"+strings.TrimPrefix(server.URL, "https://"),
+			PrometheusOptions{CA: file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = p.ask(t.Context(), "up", noon, noon, time.Minute, func(model.SampleStream) error { return nil })
+		if !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("with %q: %v, want %s", file, err, want)
+		}
+		p.Close()
 	}
 }
 

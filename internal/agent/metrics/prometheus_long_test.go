@@ -15,10 +15,10 @@ import (
 
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/metrics"
-	"slowpath/internal/agent/metrics/prometheustest"
 	"slowpath/internal/agent/notify"
 	"slowpath/internal/house/await"
 	"slowpath/internal/house/needs"
+	"slowpath/internal/house/prometheustest"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"

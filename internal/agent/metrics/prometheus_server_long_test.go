@@ -11,7 +11,7 @@ import (
 	"regexp"
 	"testing"
 
-	"slowpath/internal/agent/metrics/prometheustest"
+	"slowpath/internal/house/prometheustest"
 )
 
 // call has another process send a command again and again until the test ends: the tap knows the calls of this process
