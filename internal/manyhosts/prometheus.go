@@ -79,8 +79,8 @@ func NewPrometheus(source string, o PrometheusOptions) (*Prometheus, error) {
 	if u.Scheme == "prometheus" {
 		to.Scheme = "http"
 		if len(p.header) > 0 && !o.Plain && !onThisHost(u.Hostname()) {
-			return nil, fmt.Errorf("%s is not encrypted, and not on this host: others could read the credentials; use "+
-				"prometheuss://, or --plain if the network is trusted", source)
+			return nil, errors.New("it is not encrypted, and not on this host: others could read the credentials; " +
+				"use prometheuss://, or --plain if the network is trusted")
 		}
 	}
 	if u.Port() == "" && to.Scheme == "http" {

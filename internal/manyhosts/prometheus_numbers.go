@@ -151,7 +151,7 @@ func (n *numbers) added(a *scraped, values []float64) []float64 {
 		began := time.UnixMilli(int64(start[i] * 1000))
 		switch {
 		case last < 0:
-			if start[i] > 0 && began.After(n.begin) {
+			if i > 0 && start[i] > 0 && began.After(n.begin) {
 				added[i] = v
 			} // else what it counted before this time is not known
 		case start[i]-start[last] > maxDrift.Seconds() && began.After(n.at(last-1)):

@@ -80,6 +80,7 @@ func TestAdded(t *testing.T) {
 			[]scrape{{0, -99, 10}, {70, -99, 15}, {110, 100, 20}, {170, 100, 30}}, []float64{0, 0, 0, 30},
 		},
 		"the clock of the host is set": {[]scrape{{0, -999, 10}, {60, -99, 12}, {120, -99, 13}}, []float64{0, 2, 1, 0}},
+		"the host is ahead":            {[]scrape{{0, 30, 10}, {60, 30, 12}, {120, 30, 13}}, []float64{0, 2, 1, 0}},
 		"anew in a gap":                {[]scrape{{0, -99, 10}, {170, 130, 4}}, []float64{0, 0, 0, 4}},
 	} {
 		n, a, m := stepped(t, 3, c.scrapes)
