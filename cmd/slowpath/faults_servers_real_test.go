@@ -80,6 +80,11 @@ func strangerCases() []faultCase {
 			},
 			line:  "slowpath fleet s3://incidents why --endpoint http://$PEER",
 			codes: "3", says: "s3://incidents/ cannot be read: it ",
+		}, faultCase{
+			family: "strangers", name: "Prometheus " + fake, quick: fake == "garbage",
+			before: func(r *faultRun) { r.serve("PEER", fake) },
+			line:   "slowpath fleet prometheus://$PEER worst",
+			codes:  "3", says: "Prometheus does not answer: prometheus://",
 		})
 	}
 	return append(all, faultCase{

@@ -48,13 +48,16 @@ only new recordings are read again. A directory of the path may say whose a reco
 A SOURCE s3://BUCKET/PREFIX is what agents write by --recordings: incidents of the last 24 hours, or of --from, --to
 and --last, are fetched into the user's cache, each once. A SOURCE clickhouse://HOST:9000/DATABASE (clickhouses:// with
 TLS, clickhouse+http://HOST:8123) is what OpenTelemetry Collectors fill with what agents send; fleet schema makes its
-tables. CLICKHOUSE_USER and CLICKHOUSE_PASSWORD say who asks.
+tables. CLICKHOUSE_USER and CLICKHOUSE_PASSWORD say who asks. A SOURCE prometheus://HOST:9090/PREFIX (prometheuss://
+with TLS) is a Prometheus that scrapes agents, or what speaks as one. It has numbers alone, which answer worst, who,
+since and edges, of the last 24 hours where nothing else is said. PROMETHEUS_TOKEN or --credentials say who asks.
 
 Questions: ` + strings.Join(questions, ", ") + `; doctor ID (the verdict of an incident, by the recordings of all
 hosts that belong to it).
 
 Calls that two hosts saw are one call (by the client's address and the TCP sequence number), and a node has one name.
-Exit codes: 0 answered, 2 usage, and where there is nothing to ask, 3 the bucket or ClickHouse does not answer.`,
+Exit codes: 0 answered, 2 usage, and where there is nothing to ask, 3 the bucket, ClickHouse or Prometheus does not
+answer.`,
 		Example: `  slowpath fleet recordings/ why
   slowpath fleet recordings/ who --last 1h
   slowpath fleet clickhouses://ch.example:9440/slowpath why --last 1h
@@ -62,6 +65,7 @@ Exit codes: 0 answered, 2 usage, and where there is nothing to ask, 3 the bucket
   slowpath fleet recordings/ since --from 2026-11-28T14:00 --to 2026-11-28T15:00
   slowpath fleet recordings/ doctor web-1/20261128T140312Z-1
   slowpath fleet s3://incidents/redis why --last 7d
+  slowpath fleet prometheuss://metrics.example/prometheus worst --last 6h
   slowpath fleet recordings/ edges --sql        # the query`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.askFleet(cmd.Context(), &f, args) },
 	}
@@ -83,8 +87,14 @@ Exit codes: 0 answered, 2 usage, and where there is nothing to ask, 3 the bucket
 // maxFleetRows is how many rows an answer may have.
 const maxFleetRows = 100_000
 
-// openSource opens recordings, the bucket of agents, or a database that collectors fill.
-func (a *app) openSource(ctx context.Context, f *fleetFlags, id string, sources []string) (manyhosts.Source, error) {
+// openSource opens recordings, the bucket of agents, a Prometheus that scrapes them, or a database that collectors
+// fill.
+func (a *app) openSource(ctx context.Context, f *fleetFlags, question, id string, sources []string) (manyhosts.Source,
+	error,
+) {
+	if slices.ContainsFunc(sources, manyhosts.IsPrometheus) {
+		return a.openPrometheus(ctx, f, question, sources)
+	}
 	if len(sources) == 1 && manyhosts.IsClickHouse(sources[0]) {
 		source, err := a.openClickHouse(ctx, sources[0])
 		if err == nil {
@@ -119,7 +129,7 @@ func (a *app) askFleet(ctx context.Context, f *fleetFlags, args []string) error 
 	}
 	defer a.Scratch.Remove()
 	a.InterruptEnds("there is no answer")
-	source, err := a.openSource(ctx, f, id, sources)
+	source, err := a.openSource(ctx, f, question, id, sources)
 	if err != nil {
 		return err
 	}
@@ -132,7 +142,9 @@ func (a *app) askFleet(ctx context.Context, f *fleetFlags, args []string) error 
 		}
 		return a.judgeFleet(ctx, folder, id, f.asJSON)
 	}
-	err = f.span(ctx, source)
+	if f.filter.To.IsZero() { // the source needed no time
+		err = f.span(ctx, source)
+	}
 	if errors.Is(err, manyhosts.ErrNoRecordings) { // none could be read
 		return cli.Usagef("%s: %w", strings.Join(sources, " "), err)
 	}
@@ -184,8 +196,8 @@ func fleetArguments(args []string) (sources []string, question, id string, err e
 func (a *app) openFleet(ctx context.Context, sources []string) (*manyhosts.Folder, error) {
 	for _, s := range sources {
 		if strings.Contains(s, "://") {
-			return nil, cli.Usagef("%s: this version reads directories, recordings, s3://BUCKET/PREFIX and "+
-				"clickhouse://USER@HOST:9000/DATABASE", s)
+			return nil, cli.Usagef("%s: this version reads directories, recordings, s3://BUCKET/PREFIX, "+
+				"clickhouse://USER@HOST:9000/DATABASE and prometheus://HOST:9090", s)
 		}
 		if _, err := os.Stat(s); err != nil {
 			return nil, cli.Usagef("%w; give a directory with recordings, or recordings", err)

@@ -27,7 +27,7 @@ type bucketFlags struct {
 
 const (
 	bucketScheme = "s3://"
-	// bucketTime is what is asked of a bucket where nothing else is said.
+	// bucketTime is what is asked of a bucket, and of a Prometheus, where nothing else is said.
 	bucketTime = 24 * time.Hour
 	maxFetch   = 2 << 30 // bytes
 )
@@ -38,9 +38,10 @@ func addBucketFlags(fl *pflag.FlagSet, b *bucketFlags) {
 		"AWS")
 	fl.StringVar(&b.Region, "region", "", "`region` of the bucket; without it, AWS_REGION or us-east-1")
 	fl.StringVar(&b.Credentials, "credentials", "", "`file` with its key, as ~/.aws/credentials; without it, as the "+
-		"tools of AWS find theirs")
-	fl.StringVar(&b.CA, "ca", "", "`file` with the CA certificates of the S3 server")
-	fl.BoolVar(&b.Plain, "plain", false, "an S3 server on another host may be without TLS")
+		"tools of AWS find theirs; of prometheus:// lines \"Name: value\" of headers, such as Authorization")
+	fl.StringVar(&b.CA, "ca", "", "`file` with the CA certificates of the S3 server or Prometheus")
+	fl.BoolVar(&b.Plain, "plain", false, "an S3 server, or a Prometheus with credentials, may be without TLS on "+
+		"another host")
 	fl.Var(&b.maxFetch, "max-fetch", "how much is fetched from a bucket at most")
 }
 
@@ -53,10 +54,7 @@ func (a *app) openBucket(ctx context.Context, f *fleetFlags, id string, sources 
 	if err != nil {
 		return nil, cli.Usagef("%s: %w", sources[0], err)
 	}
-	if f.filter.To, err = timeOf("--to", f.to, time.Now().Truncate(time.Second)); err != nil {
-		return nil, err
-	}
-	if err := f.between(f.filter.To.Add(-bucketTime), f.filter.To); err != nil {
+	if err := f.lately(); err != nil {
 		return nil, err
 	}
 	dir, err := a.bucketFolder(b)
@@ -85,7 +83,6 @@ func (a *app) openBucket(ctx context.Context, f *fleetFlags, id string, sources 
 	defer a.Working("reading the recordings")()
 	return manyhosts.OpenFolder(ctx, manyhosts.FolderOptions{
 		Paths: got.Paths, Index: dir + ".fleet", Version: a.Version, Say: a.Say, Show: a.Progress, Keep: true,
-		From: f.filter.From, To: f.filter.To,
 	})
 }
 
@@ -94,6 +91,14 @@ type nothingToAsk struct{ error }
 
 // Is implements that of package errors.
 func (nothingToAsk) Is(target error) bool { return target == manyhosts.ErrNoRecordings }
+
+// lately makes times of the flags, of which the last is now where they say nothing.
+func (f *fleetFlags) lately() (err error) {
+	if f.filter.To, err = timeOf("--to", f.to, time.Now().Truncate(time.Second)); err != nil {
+		return err
+	}
+	return f.between(f.filter.To.Add(-bucketTime), f.filter.To)
+}
 
 // noIncidents says that there is nothing to ask, and what to ask for.
 func noIncidents(o manyhosts.BucketOptions, got manyhosts.Fetched) error {

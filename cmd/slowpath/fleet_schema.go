@@ -60,9 +60,9 @@ func (a *app) openClickHouse(ctx context.Context, source string) (*manyhosts.Cli
 	return c, noAnswer(err)
 }
 
-// noAnswer gives the error of a database that cannot be asked its exit code.
+// noAnswer gives the error of a database or a Prometheus that cannot be asked its exit code.
 func noAnswer(err error) error {
-	if errors.Is(err, manyhosts.ErrNoAnswer) {
+	if errors.Is(err, manyhosts.ErrNoAnswer) || errors.Is(err, manyhosts.ErrPrometheus) {
 		return cli.WithCode(cli.ExitConnect, err)
 	}
 	return err

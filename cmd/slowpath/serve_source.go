@@ -89,6 +89,10 @@ func (a *app) serveSource(cmd *cobra.Command, args []string, s sourceFlags, page
 
 // showFleet shows the page of many hosts.
 func (a *app) showFleet(ctx context.Context, source string, p serving.FleetPage, b bucket.Options) error {
+	if manyhosts.IsPrometheus(source) {
+		return cli.Usagef("--source %s: Prometheus has no causes and no incidents to show: ask it by slowpath fleet, "+
+			"or use the dashboard of packaging/grafana", source)
+	}
 	if p.Tenants != "" && !manyhosts.IsClickHouse(source) && !strings.Contains(source, tenantPlace) {
 		return cli.Usagef("--tenants: recordings do not say whose they are: give each tenant a place of its own, as " +
 			"in --source s3://incidents/{tenant}")
@@ -216,7 +220,7 @@ func (s *shownSources) openAgain(ctx context.Context, one *shownSource, tenant s
 	}
 	f := &fleetFlags{bucket: bucketFlags{Options: s.bucket, maxFetch: maxFetch}}
 	f.from, f.to = at.From.Format(time.RFC3339), at.To.Format(time.RFC3339)
-	source, err := s.app.openSource(ctx, f, "", []string{strings.ReplaceAll(s.source, tenantPlace, tenant)})
+	source, err := s.app.openSource(ctx, f, "", "", []string{strings.ReplaceAll(s.source, tenantPlace, tenant)})
 	if err != nil {
 		return err
 	}

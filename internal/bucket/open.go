@@ -91,17 +91,27 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func (o Options) transport() (http.RoundTripper, error) {
+// TLS trusts the certificates of a file in PEM, or those of the system where none is named.
+func TLS(file string) (*tls.Config, error) {
 	secure := &tls.Config{MinVersion: tls.VersionTLS12}
-	if file := cmp.Or(o.CA, os.Getenv("AWS_CA_BUNDLE")); file != "" {
-		pem, err := hostfs.ReadRegular(hostfs.Root{}, file, maxFileBytes)
-		if err != nil {
-			return nil, err
-		}
-		secure.RootCAs = x509.NewCertPool()
-		if !secure.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s has no certificate in PEM", file)
-		}
+	if file == "" {
+		return secure, nil
+	}
+	pem, err := hostfs.ReadRegular(hostfs.Root{}, file, maxFileBytes)
+	if err != nil {
+		return nil, err
+	}
+	secure.RootCAs = x509.NewCertPool()
+	if !secure.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s has no certificate in PEM", file)
+	}
+	return secure, nil
+}
+
+func (o Options) transport() (http.RoundTripper, error) {
+	secure, err := TLS(cmp.Or(o.CA, os.Getenv("AWS_CA_BUNDLE")))
+	if err != nil {
+		return nil, err
 	}
 	dial := o.Dial
 	if dial == nil {

@@ -30,6 +30,8 @@ var layers = map[string]int{
 	"internal/house/changelog": 0,
 	"internal/house/golden":    1, // for tests
 
+	"internal/house/prometheustest": 1, // for tests
+
 	"internal/wire/resp":     0,
 	"internal/wire/target":   0,
 	"internal/wire/cluster":  1, // parses replies

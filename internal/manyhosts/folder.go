@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/verdict"
@@ -47,14 +46,11 @@ type FolderOptions struct {
 	Show    func(format string, args ...any) // how far it is
 	// Keep has rows of files stay that are there and not among Paths.
 	Keep bool
-	// From and To are what Span tells; zero: the time of all rows.
-	From, To time.Time
 }
 
 // Folder is recordings whose rows are in a SQLite file.
 type Folder struct {
-	db       *sql.DB
-	from, to time.Time
+	db *sql.DB
 }
 
 // ErrNoRecordings says that there is nothing to ask.
@@ -71,7 +67,6 @@ func OpenFolder(ctx context.Context, o FolderOptions) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.from, f.to = o.From, o.To
 	if err := f.update(ctx, o, paths); err != nil {
 		f.Close()
 		return nil, err
@@ -278,18 +273,29 @@ func (f *Folder) add(o FolderOptions, p found) error {
 	if err != nil {
 		return err
 	}
-	for table, ofTable := range all {
+	if err := all.insert(tx, id); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// insert adds rows of a file.
+func (r rows) insert(tx *sql.Tx, file int64) error {
+	for table, ofTable := range r {
 		insert, err := tx.Prepare("INSERT INTO " + table + " VALUES(?" + strings.Repeat(",?", len(ofTable[0])) + ")")
 		if err != nil {
 			return err
 		}
 		for _, row := range ofTable {
-			if _, err := insert.Exec(append([]any{id}, row...)...); err != nil {
-				return err
+			if _, err := insert.Exec(append([]any{file}, row...)...); err != nil {
+				return errors.Join(err, insert.Close())
 			}
 		}
+		if err := insert.Close(); err != nil {
+			return err
+		}
 	}
-	return tx.Commit()
+	return nil
 }
 
 // diagnosisOf is the diagnosis beside a recording, as the agent keeps it, or else one that is made now.

@@ -9,17 +9,18 @@ import (
 
 // sameNodes are the names of nodes at their own host, such as those of its loopback device, with the names that callers
 // use: the ends of the same calls say which are the same, and the addresses that one host alone has.
-const sameNodes = `SELECT s.cluster, s.node, min(c.node) FROM call s
+const sameNodes = `WITH seen AS (
+	SELECT DISTINCT cluster, host, node, trim(rtrim(rtrim(node, '0123456789'), ':'), '[]') AS ip,
+		replace(node, rtrim(node, '0123456789'), '') AS port FROM minute_row)
+SELECT s.cluster, s.node, min(c.node) FROM call s
 	JOIN call c ON c.cluster = s.cluster AND c.trace = s.trace AND c.side = 'client'
 	WHERE s.side = 'server' AND s.node <> c.node GROUP BY s.cluster, s.node
 UNION
 SELECT a.cluster, s.node, min(c.node)
 FROM (SELECT cluster, ip, min(host) AS host FROM address_row GROUP BY cluster, ip HAVING count(DISTINCT host) = 1) a
-JOIN minute_row c ON c.cluster = a.cluster AND c.host <> a.host AND rtrim(c.node, '0123456789') IN (a.ip || ':',
-	'[' || a.ip || ']:')
-JOIN minute_row s ON s.cluster = a.cluster AND s.host = a.host AND s.node IN (
-	a.host || ' 127.0.0.1:' || replace(c.node, rtrim(c.node, '0123456789'), ''),
-	a.host || ' [::1]:' || replace(c.node, rtrim(c.node, '0123456789'), ''))
+JOIN seen c ON c.cluster = a.cluster AND c.ip = a.ip AND c.host <> a.host
+JOIN seen s ON s.cluster = a.cluster AND s.host = a.host AND s.node IN (
+	a.host || ' 127.0.0.1:' || c.port, a.host || ' [::1]:' || c.port)
 GROUP BY a.cluster, s.node`
 
 // nameNodes gives nodes of a cluster one name each.
@@ -90,9 +91,6 @@ func (f *Folder) Query(ctx context.Context, query string, filter Filter) (out Ro
 
 // Span implements Source.
 func (f *Folder) Span(ctx context.Context) (from, to time.Time, err error) {
-	if !f.to.IsZero() {
-		return f.from, f.to, nil
-	}
 	var first, last sql.NullInt64
 	err = f.db.QueryRowContext(ctx, "SELECT min(at_ns), max(at_ns + ns) FROM incident").Scan(&first, &last)
 	if err == nil && !first.Valid {

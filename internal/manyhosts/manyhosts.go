@@ -18,16 +18,18 @@ type Question struct {
 	About string // what it answers, as a line of help
 	// alone: its SQL does not begin with views.sql.
 	alone bool
+	// Numbers alone answer it: those of a Prometheus.
+	Numbers bool
 }
 
 // Questions are all of them, in the order of a search for the reason.
 var Questions = []Question{
-	{Name: "worst", About: "which nodes have most slow calls, and since when"},
+	{Name: "worst", About: "which nodes have most slow calls, and since when", Numbers: true},
 	{Name: "why", About: "why: the causes, and what those who suffer have in common"},
-	{Name: "who", About: "which callers suffer most"},
-	{Name: "since", About: "since when: the course of slow calls"},
+	{Name: "who", About: "which callers suffer most", Numbers: true},
+	{Name: "since", About: "since when: the course of slow calls", Numbers: true},
 	{Name: "changes", About: "what was changed", alone: true},
-	{Name: "edges", About: "who calls whom"},
+	{Name: "edges", About: "who calls whom", Numbers: true},
 	{Name: "incidents", About: "what was judged, in order of time", alone: true},
 	{Name: "calls", About: "the slowest calls, both ends as one", alone: true},
 	{Name: "clocks", About: "how far the clocks of hosts are apart", alone: true},
@@ -82,15 +84,12 @@ type Filter struct {
 
 // Step is the step of a course of at most so many rows.
 func Step(span time.Duration, rows int) time.Duration {
-	steps := []time.Duration{
-		time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour,
-	}
-	for _, step := range steps {
+	for _, step := range Steps {
 		if span/step < time.Duration(rows) {
 			return step
 		}
 	}
-	return steps[len(steps)-1]
+	return Steps[len(Steps)-1]
 }
 
 // Parameters are the values of the parameters of a query.

@@ -72,6 +72,9 @@ func (m *Metrics) collectNodes(s series) {
 		s.put(calls, float64(t.calls), k.node, k.whose)
 		s.put(slowCalls, float64(t.slow), k.node, k.whose)
 		s.put(failedCalls, float64(t.failed), k.node, k.whose)
+		if k.whose == string(live.Users) {
+			s.put(seenAtServer, number(t.atServer), k.node)
+		}
 		s.out <- m.histogram(t, k)
 	}
 	s.put(slowThreshold, m.o.View.Threshold().Seconds())

@@ -37,6 +37,9 @@ var (
 		"Calls that took the slow threshold or longer.", "node", "whose")
 	failedCalls = define("slowpath_failed_calls_total", counter,
 		"Calls with an error reply that is no redirect, or without a reply.", "node", "whose")
+	seenAtServer = define("slowpath_node_seen_at_server", gauge,
+		"1 where calls of users to the node are seen at the server's end, which has those of all clients; 0: at the "+
+			"clients' end, which has those of this host.", "node")
 	slowThreshold = define("slowpath_slow_threshold_seconds", gauge, "From when on a call is slow at the moment.")
 
 	waited = define("slowpath_slow_call_waited_seconds_total", counter,

@@ -18,6 +18,7 @@ import (
 	"slowpath/internal/agent/notify"
 	"slowpath/internal/house/await"
 	"slowpath/internal/house/needs"
+	"slowpath/internal/house/prometheustest"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
@@ -31,7 +32,7 @@ const dashboardFile = "../../../packaging/grafana/slowpath.json"
 // TestPrometheus: a real one scrapes the metrics of a real watch of a server with slow and failing calls, as text and
 // as native histograms. Each expression of the dashboard gives data, exemplars arrive, and the alerts fire.
 func TestPrometheus(t *testing.T) {
-	needs.Long(t, needs.Root, needs.BPF, needs.RedisCLI, needs.Command("prometheus", "prometheus"))
+	needs.Long(t, needs.Root, needs.BPF, needs.RedisCLI, prometheustest.Need)
 	agent := startAgent(t)
 	classic := startPrometheus(t, agent, "exemplar-storage")
 	native := startPrometheus(t, agent, "native-histograms,exemplar-storage")

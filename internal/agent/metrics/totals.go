@@ -21,6 +21,7 @@ const nativeSchema = 3
 // nodeTotals are all calls of one kind of caller to one node since the agent began.
 type nodeTotals struct {
 	calls, slow, failed int64
+	atServer            bool             // they are seen at the server's end
 	seconds             float64          // of all calls together
 	native              map[int]int64    // calls by bucket of nativeSchema
 	classic             []int64          // calls by bucket, and those above the last one
@@ -87,6 +88,7 @@ func (t *nodeTotals) add(s live.Second) {
 	t.calls += s.Calls
 	t.slow += s.Slow
 	t.failed += s.Failed
+	t.atServer = t.atServer || s.Side == recording.Server
 	s.Latencies.Each(func(from, to, calls int64) {
 		seconds := float64(from+to) / 2e9
 		t.seconds += seconds * float64(calls)
