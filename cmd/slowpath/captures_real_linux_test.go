@@ -140,7 +140,7 @@ func TestCaptureAtBothEnds(t *testing.T) {
 		return startCapture(t, exec.Command("ip", "netns", "exec", ns, program, "capture", h.address.String(), "-i", on,
 			"-o", filepath.Join(dir, name+".pcapng")))
 	}
-	ends := map[string]*captureRun{"client": of(h.client, "client", "here"), "server": of(h.server, "server", "any")}
+	ends := map[string]*captureRun{"client": of(h.client, "client", h.device), "server": of(h.server, "server", "any")}
 	script := []string{"PING"}
 	for range 5 {
 		script = append(script, "GET big", "DEBUG SLEEP 0.1", "PING")

@@ -33,6 +33,7 @@ import (
 // way between.
 type hosts struct {
 	server, client string
+	device         string // of the client's host, in the network of both
 	address        netip.AddrPort
 }
 
@@ -71,16 +72,15 @@ func serverOf(t *testing.T, client string, nth int) hosts {
 	t.Helper()
 	net := func(at int) string { return fmt.Sprint("198.19.255.", 4*nth+at) }
 	h := hosts{
-		server: fmt.Sprintf("slowpath-join-%ds%d", os.Getpid(), nth), client: client,
+		server: fmt.Sprintf("slowpath-join-%ds%d", os.Getpid(), nth), client: client, device: fmt.Sprint("here", nth),
 		// RFC 2544; these namespaces have no way out. The programs go by the port: another run of this test has
 		// another.
 		address: netip.AddrPortFrom(netip.MustParseAddr(net(2)), uint16(20_000+os.Getpid()%10_000)),
 	}
 	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", h.server).Run() })
-	here := fmt.Sprint("here", nth)
 	run(t, "ip netns add "+h.server,
-		"ip -n "+h.client+" link add "+here+" type veth peer name there netns "+h.server,
-		"ip -n "+h.client+" addr add "+net(1)+"/30 dev "+here, "ip -n "+h.client+" link set "+here+" up",
+		"ip -n "+h.client+" link add "+h.device+" type veth peer name there netns "+h.server,
+		"ip -n "+h.client+" addr add "+net(1)+"/30 dev "+h.device, "ip -n "+h.client+" link set "+h.device+" up",
 		"ip -n "+h.server+" addr add "+net(2)+"/30 dev there", "ip -n "+h.server+" link set there up",
 		"ip netns exec "+h.server+" tc qdisc add dev there root tbf rate 20mbit burst 32kb latency 1s")
 	c := exec.Command("ip", "netns", "exec", h.server, "redis-server", "--port", fmt.Sprint(h.address.Port()), "--bind",
