@@ -172,7 +172,7 @@ func TestThrottledClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("throttled: clock %.3f ms, cpu.stat %.3f ms", float64(seen)/1e6, float64(said)/1e6)
-	if differ := seen - said; said < 100e6 || differ > said/20 || -differ > said/20 {
+	if differ := seen - said; said < 100e6 || differ > said/10 || -differ > said/10 {
 		t.Errorf("the thread was seen throttled for %d ns, its cgroup says %d", seen, said)
 	}
 }
