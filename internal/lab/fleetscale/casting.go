@@ -132,6 +132,9 @@ func newScript(of push, calls map[string]callKey) (*script, error) {
 	return s, err
 }
 
+// kept reports whether an agent sends it again when it is not taken: all but the cumulative metrics.
+func (s *script) kept() bool { return s.Signal != metrics || s.minutes }
+
 // body is the push as one of the part's.
 func (s *script) body(p part) ([]byte, error) {
 	s.using.Lock()

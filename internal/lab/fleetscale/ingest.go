@@ -37,10 +37,12 @@ func ingest(ctx context.Context, o *options, s *stack) error {
 	for _, n := range want {
 		rows += n.rows
 	}
-	seconds := stored.Seconds()
-	o.row("taken, and in the tables, after", "%s, %s", taken.Round(time.Second), stored.Round(time.Second))
-	o.row("agent-minutes per second", "%.0f", r.minutes()/seconds)
-	o.row("rows per second", "%.0f", float64(rows)/seconds)
+	o.row("the last push was taken after, and was in the tables", "%s, %s later", taken.Round(time.Second),
+		(stored - taken).Round(time.Second))
+	if !r.paced {
+		o.row("agent-minutes per second", "%.0f", r.minutes()/stored.Seconds())
+	}
+	o.row("rows per second", "%.0f", float64(rows)/stored.Seconds())
 	o.row("pushes: taken, failed and sent again, metrics lost, refused", "%d, %d, %d, %d", r.sent.Load(),
 		r.failed.Load(), r.lost.Load(), r.giveUp.Load())
 	o.cost("Collector", after.collector-before.collector, stored, r)

@@ -67,7 +67,7 @@ func (o *options) lies(ctx context.Context, s *stack, r *replay) error {
 	host := o.hosts[0]
 	for i, l := range allLies {
 		p := newPart(r.cells+i, 0, o.hosts, r.base.Add(l.shift).Sub(time.Unix(0, o.incident.from)))
-		var spans, minutes int64
+		var sent int64
 		for _, of := range o.incident.scripts {
 			if of.host != host || of.Signal != traces && !of.minutes {
 				continue
@@ -79,14 +79,10 @@ func (o *options) lies(ctx context.Context, s *stack, r *replay) error {
 			if err != nil {
 				return err
 			}
-			if of.minutes {
-				minutes += n
-			} else {
-				spans += n
-			}
+			sent += n
 		}
 		name := p.rename.Replace(host)
-		if err := o.judgeLie(ctx, s, l, name, spans+minutes); err != nil {
+		if err := o.judgeLie(ctx, s, l, name, sent); err != nil {
 			return err
 		}
 	}

@@ -37,8 +37,9 @@ type replay struct {
 	recorded
 	cells int
 	laps  int
-	base  time.Time // when their first lap begins
+	base  time.Time // when their first lap begins, as they say
 	paced bool      // each push has its time; false: as fast as they are taken
+	began time.Time
 	// incidents is of how many cells one has an incident in its first lap.
 	incidents int
 	to        string
@@ -52,7 +53,7 @@ type replay struct {
 
 // run replays all, and ends when all that agents keep was taken.
 func (r *replay) run(ctx context.Context) error {
-	r.slots = make(chan struct{}, 64)
+	r.slots, r.began = make(chan struct{}, 64), time.Now()
 	var all sync.WaitGroup
 	errs := make(chan error, r.cells*len(r.hosts))
 	for cell := range r.cells {
@@ -65,7 +66,8 @@ func (r *replay) run(ctx context.Context) error {
 	close(errs)
 	for err := range errs {
 		if err != nil {
-			return err
+			return fmt.Errorf("after %d pushes that were taken and %d tries that failed: %w; -limit is how long it may "+
+				"take", r.sent.Load(), r.failed.Load(), err)
 		}
 	}
 	return nil
@@ -89,20 +91,30 @@ func (r *replay) expected() map[string]tally {
 	return out
 }
 
-// agent is one of them, with a connection of its own.
+// agent is one of them, with a connection of its own. Its metrics do not wait for what it keeps.
 func (r *replay) agent(ctx context.Context, host string, turns []turn) error {
 	conn, err := dial(r.to, r)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
+	var kept, once error
+	var both sync.WaitGroup
+	both.Go(func() { kept = r.pushes(ctx, conn, host, turns, true) })
+	both.Go(func() { once = r.pushes(ctx, conn, host, turns, false) })
+	both.Wait()
+	return errors.Join(kept, once)
+}
+
+// pushes sends what a host keeps until it is taken, or the rest.
+func (r *replay) pushes(ctx context.Context, conn *grpc.ClientConn, host string, turns []turn, kept bool) error {
 	for _, t := range turns {
 		if r.skew != nil {
 			t.shift += int64(r.skew(host, t.cell))
 		}
-		begin := r.base.Add(time.Duration(t.lap) * r.length)
+		begin := r.began.Add(time.Duration(t.lap) * r.length)
 		for _, s := range t.scripts {
-			if s.host != host {
+			if s.host != host || s.kept() != kept {
 				continue
 			}
 			if r.paced {
@@ -125,7 +137,7 @@ func phase(s *script, cell int) time.Duration {
 	h := fnv.New32a()
 	fmt.Fprint(h, s.host, cell)
 	every := 10 * time.Second
-	if s.Signal == metrics && !s.minutes {
+	if !s.kept() {
 		every = time.Minute
 	}
 	return time.Duration(h.Sum32()) % every
@@ -159,12 +171,12 @@ func (r *replay) push(ctx context.Context, conn *grpc.ClientConn, s *script, p p
 			r.sent.Add(1)
 			return nil
 		case ctx.Err() != nil:
-			return fmt.Errorf("%w: %d pushes were taken, %d tries failed", ctx.Err(), r.sent.Load(), r.failed.Load())
+			return ctx.Err()
 		case status.Code(err) == codes.InvalidArgument:
 			r.giveUp.Add(1)
 			return nil
 		}
-		if r.failed.Add(1); s.Signal == metrics && !s.minutes {
+		if r.failed.Add(1); !s.kept() {
 			r.lost.Add(1)
 			return nil
 		}
