@@ -66,8 +66,8 @@ func (r *replay) run(ctx context.Context) error {
 	close(errs)
 	for err := range errs {
 		if err != nil {
-			return fmt.Errorf("after %d pushes that were taken and %d tries that failed: %w; -limit is how long it may "+
-				"take", r.sent.Load(), r.failed.Load(), err)
+			return fmt.Errorf("after %d pushes that were taken and %d tries that failed: %w; -limit is how long it "+
+				"may take", r.sent.Load(), r.failed.Load(), err)
 		}
 	}
 	return nil
