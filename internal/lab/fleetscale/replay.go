@@ -199,8 +199,7 @@ func send(ctx context.Context, conn *grpc.ClientConn, token, signal string, body
 
 func dial(to string, count stats.Handler) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+to, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithStatsHandler(count), grpc.WithReadBufferSize(0), grpc.WithWriteBufferSize(4<<10),
-		grpc.WithSharedWriteBuffer(true))
+		grpc.WithStatsHandler(count), grpc.WithReadBufferSize(0), grpc.WithWriteBufferSize(4<<10))
 }
 
 // encoded is the codec of messages that are encoded.

@@ -97,8 +97,8 @@ func eventually(ctx context.Context, most time.Duration, what string, is func() 
 		if time.Now().After(end) {
 			return fmt.Errorf("%s did not happen within %s: %w", what, most, errors.Join(err, context.DeadlineExceeded))
 		}
-		if err := until(ctx, time.Now().Add(200*time.Millisecond)); err != nil {
-			return err
+		if until(ctx, time.Now().Add(200*time.Millisecond)) != nil {
+			return fmt.Errorf("waiting for %s: %w; -limit is how long it may take", what, errors.Join(err, ctx.Err()))
 		}
 	}
 }
