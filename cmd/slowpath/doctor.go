@@ -25,10 +25,10 @@ func (a *app) doctor() *cobra.Command {
 
 A TARGET is HOST:PORT, a unix socket, or a redis://, rediss:// or unix:// URL; without one it is 127.0.0.1:6379.
 Several targets are hops of one path (load balancer, proxy, server) or seeds of one cluster. A FILE is a recording;
-several are one of the server's host and others of hosts of its clients, made at the same time as root: the calls
-that both ends saw are joined, and the network's part of each is the client's time for it minus the server's. A FILE
-may also be a packet capture (pcap, pcapng, also gzip or zstd): its verdict is of what packets show. Files of a ring
-are read as one, and captures of both ends of the same connections are joined.
+several are of servers' hosts and of hosts of their clients, made at the same time as root: the calls that both ends
+saw are joined, and the network's part of each is the client's time for it minus the server's. A FILE may also be a
+packet capture (pcap, pcapng, also gzip or zstd): its verdict is of what packets show. Files of a ring are read as one,
+and captures of both ends of the same connections are joined.
 
 With --text each FILE is a text that somebody pasted, such as an issue: what INFO, SLOWLOG GET, LATENCY LATEST or
 HISTORY, CLIENT LIST and CONFIG GET printed is found in it, with or without prompts. The verdict says what that shows

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/format"
 	"slowpath/internal/manyhosts"
 	"slowpath/internal/outfile"
 	"slowpath/internal/watching"
@@ -255,7 +256,7 @@ func (f *fleetFlags) between(first, last time.Time) (err error) {
 		return cli.Usagef("from %s to %s: the end is not after the begin", f.filter.From.UTC().Format(time.RFC3339),
 			f.filter.To.UTC().Format(time.RFC3339))
 	}
-	f.filter.Step = stepOf(f.filter.To.Sub(f.filter.From), f.filter.Limit)
+	f.filter.Step = manyhosts.Step(f.filter.To.Sub(f.filter.From), f.filter.Limit)
 	return nil
 }
 
@@ -273,22 +274,13 @@ func timeOf(flag, text string, otherwise time.Time) (time.Time, error) {
 	return time.Time{}, cli.Usagef("%s %s: that is no time; write it in UTC, as 2026-11-28T14:00", flag, text)
 }
 
-// stepOf is the step of a course of at most so many rows.
-func stepOf(span time.Duration, rows int) time.Duration {
-	steps := []time.Duration{
-		time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour,
-	}
-	for _, step := range steps {
-		if span/step < time.Duration(rows) {
-			return step
-		}
-	}
-	return steps[len(steps)-1]
-}
+// maxJudgedBytes are the recordings that are judged together, at most: they are read whole, and take about six times as
+// much memory.
+const maxJudgedBytes = 256 << 20
 
 // judgeFleet prints the verdict of an incident, by all recordings that belong to it.
 func (a *app) judgeFleet(ctx context.Context, source *manyhosts.Folder, id string, asJSON bool) error {
-	paths, also, err := source.Recordings(ctx, id)
+	paths, left, err := source.Recordings(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -296,10 +288,13 @@ func (a *app) judgeFleet(ctx context.Context, source *manyhosts.Folder, id strin
 		return cli.Usagef("there is no incident %s: slowpath fleet SOURCE incidents names them", id)
 	}
 	a.ProgressDone()
-	a.Say(fmt.Sprintf("judging %s", strings.Join(paths, " ")))
-	for _, path := range also {
-		a.Say(path + " is of another server: it has a verdict of its own")
+	paths, large := within(paths, maxJudgedBytes)
+	if left = append(large, left...); len(left) > 0 {
+		a.Say(fmt.Sprintf("%s with the fewest of its calls are left out, such as %s: at most %d, or 256 MiB, are "+
+			"judged together; slowpath doctor FILE... judges those that you name",
+			format.Count(len(left), "recording"), left[0], manyhosts.MaxJudged))
 	}
+	a.Say(fmt.Sprintf("judging %s", strings.Join(paths, " ")))
 	v := watching.Verdict{CommandLine: a.CommandLine, AsJSON: asJSON}
 	err = v.Files(ctx, paths)
 	if err != nil && len(paths) > 1 {
@@ -307,4 +302,20 @@ func (a *app) judgeFleet(ctx context.Context, source *manyhosts.Folder, id strin
 		return v.Files(ctx, paths[:1])
 	}
 	return err
+}
+
+// within parts files into those that have together so many bytes, the first one in any case, and the others.
+func within(paths []string, most int64) (in, out []string) {
+	bytes := int64(0)
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil { // else it says so when it is read
+			bytes += info.Size()
+		}
+		if len(out) > 0 || bytes > most && len(in) > 0 {
+			out = append(out, path)
+		} else {
+			in = append(in, path)
+		}
+	}
+	return in, out
 }

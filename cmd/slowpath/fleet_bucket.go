@@ -74,7 +74,7 @@ func (a *app) openBucket(ctx context.Context, f *fleetFlags, id string, sources 
 	case err != nil:
 		return nil, err
 	case len(got.Paths) == 0:
-		return nil, cli.Usage(noIncidents(o, got))
+		return nil, cli.Usage(nothingToAsk{noIncidents(o, got)})
 	}
 	if got.New > 0 {
 		a.Say(fmt.Sprintf("fetched %d of %d recordings into %s", got.New, len(got.Paths), dir))
@@ -88,6 +88,12 @@ func (a *app) openBucket(ctx context.Context, f *fleetFlags, id string, sources 
 		From: f.filter.From, To: f.filter.To,
 	})
 }
+
+// nothingToAsk is manyhosts.ErrNoRecordings in other words.
+type nothingToAsk struct{ error }
+
+// Is implements that of package errors.
+func (nothingToAsk) Is(target error) bool { return target == manyhosts.ErrNoRecordings }
 
 // noIncidents says that there is nothing to ask, and what to ask for.
 func noIncidents(o manyhosts.BucketOptions, got manyhosts.Fetched) error {

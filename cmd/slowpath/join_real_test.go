@@ -49,30 +49,42 @@ func newHosts(t *testing.T) hosts {
 			t.Skip("needs ", tool)
 		}
 	}
-	h := hosts{
-		server: fmt.Sprintf("slowpath-join-%ds", os.Getpid()), client: fmt.Sprintf("slowpath-join-%dc",
-			os.Getpid()),
-		// RFC 2544; these namespaces have no way out. The programs go by the port: another run of this test has
-		// another.
-		address: netip.AddrPortFrom(netip.MustParseAddr("198.19.255.2"), uint16(20_000+os.Getpid()%10_000)),
-	}
-	for _, line := range []string{
-		"ip netns add " + h.server, "ip netns add " + h.client,
-		"ip -n " + h.client + " link add here type veth peer name there netns " + h.server,
-		"ip -n " + h.client + " addr add 198.19.255.1/30 dev here", "ip -n " + h.client + " link set here up",
-		"ip -n " + h.server + " addr add 198.19.255.2/30 dev there", "ip -n " + h.server + " link set there up",
-		"ip netns exec " + h.server + " tc qdisc add dev there root tbf rate 20mbit burst 32kb latency 1s",
-	} {
-		if strings.HasPrefix(line, "ip netns add ") {
-			// it may not have been made
-			t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", strings.Fields(line)[3]).Run() })
-		}
+	client := fmt.Sprintf("slowpath-join-%dc", os.Getpid())
+	// it may not have been made
+	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", client).Run() })
+	run(t, "ip netns add "+client)
+	return serverOf(t, client, 0)
+}
+
+// run runs commands that make network namespaces.
+func run(t *testing.T, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
 		if out, err := exec.Command(strings.Fields(line)[0], strings.Fields(line)[1:]...).CombinedOutput(); err != nil {
 			t.Skipf("needs network namespaces: %s: %v: %s", line, err, out)
 		}
 	}
+}
+
+// serverOf makes one of several servers, of which the one host of clients has a network with each.
+func serverOf(t *testing.T, client string, nth int) hosts {
+	t.Helper()
+	net := func(at int) string { return fmt.Sprint("198.19.255.", 4*nth+at) }
+	h := hosts{
+		server: fmt.Sprintf("slowpath-join-%ds%d", os.Getpid(), nth), client: client,
+		// RFC 2544; these namespaces have no way out. The programs go by the port: another run of this test has
+		// another.
+		address: netip.AddrPortFrom(netip.MustParseAddr(net(2)), uint16(20_000+os.Getpid()%10_000)),
+	}
+	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", h.server).Run() })
+	here := fmt.Sprint("here", nth)
+	run(t, "ip netns add "+h.server,
+		"ip -n "+h.client+" link add "+here+" type veth peer name there netns "+h.server,
+		"ip -n "+h.client+" addr add "+net(1)+"/30 dev "+here, "ip -n "+h.client+" link set "+here+" up",
+		"ip -n "+h.server+" addr add "+net(2)+"/30 dev there", "ip -n "+h.server+" link set there up",
+		"ip netns exec "+h.server+" tc qdisc add dev there root tbf rate 20mbit burst 32kb latency 1s")
 	c := exec.Command("ip", "netns", "exec", h.server, "redis-server", "--port", fmt.Sprint(h.address.Port()), "--bind",
-		"198.19.255.2", "--protected-mode", "no",
+		h.address.Addr().String(), "--protected-mode", "no",
 		"--save", "", "--dir", t.TempDir(), "--enable-debug-command", "yes")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -125,12 +137,16 @@ func (h hosts) pool(t *testing.T) func() {
 // watch records what one end of connections sees, or both, until the function that it gives is called.
 func (h hosts) watch(t *testing.T, path, side string, slow time.Duration) (end func()) {
 	t.Helper()
+	return watchNodes(t, path, side, slow, []tap.Node{{Address: h.address.String(), Remote: h.address}})
+}
+
+func watchNodes(t *testing.T, path, side string, slow time.Duration, nodes []tap.Node) (end func()) {
+	t.Helper()
 	w, err := recording.Create(path, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	clk := clock.New()
-	nodes := []tap.Node{{Address: h.address.String(), Remote: h.address}}
 	source, err := tap.Open(tap.Options{Clock: clk, Files: host.Root{}, Sink: w, Nodes: nodes, Slow: slow, Side: side})
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 
 func (a *app) serve() *cobra.Command {
 	var o serving.Options
+	var source sourceFlags
 	c := &cobra.Command{
 		Use:   "serve --data DIR [TARGET...]",
 		Short: shortServe,
@@ -33,13 +34,24 @@ start later. One that cannot be reached is tried again.
 
 SIGUSR1 begins an incident, SIGHUP reads the configuration again, SIGTERM ends the agent in good order. The
 configuration is YAML, with the names of the flags and "targets"; flags win. Of root, serve becomes the owner of --data,
-and keeps the capabilities that a watch needs.`,
+and keeps the capabilities that a watch needs.
+
+With --source serve watches nothing, and shows what agents have sent: the page of all hosts, which asks the questions of
+slowpath fleet. --tenants gives each team a token, and shows it its own rows alone.`,
 		Example: `  slowpath serve --data /var/lib/slowpath
   slowpath serve --data /var/lib/slowpath --slo p99=10ms 10.0.0.5:6379
-  slowpath serve --config /etc/slowpath/slowpath.yaml --check-config`,
+  slowpath serve --config /etc/slowpath/slowpath.yaml --check-config
+  slowpath serve --source clickhouses://ch.example:9440/slowpath
+  slowpath serve --source recordings/`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed(flagPass) {
 				return cli.Usagef("--pass: others can read it in ps: give --password-file FILE or REDISCLI_AUTH")
+			}
+			if source.name != "" {
+				return a.serveSource(cmd, args, source, o.Page, o.Recordings.Bucket)
+			}
+			if source.tenants != "" {
+				return cli.Usagef("--tenants is for --source: an agent's page has one token (--token-file)")
 			}
 			p := &serving.Program{Program: a.Program, AddFlags: addServeFlags}
 			return serving.Run(cmd.Context(), p, &o, cmd.Flags(), args)
@@ -47,6 +59,7 @@ and keeps the capabilities that a watch needs.`,
 	}
 	f := c.Flags()
 	addServeFlags(f, &o)
+	cli.Group(f, "The page of many hosts", func() { addSourceFlags(f, &source) })
 	f.StringP(flagPass, "a", "", "")
 	f.Lookup(flagPass).Hidden = true
 	return c
@@ -71,8 +84,7 @@ const flagPass = "pass"
 func addServeFlags(f *pflag.FlagSet, o *serving.Options) {
 	f.StringVar(&o.ConfigPath, "config", "", "`file` with the options, in YAML")
 	f.BoolVar(&o.CheckOnly, "check-config", false, "check the options and the configuration, and end")
-	f.StringVar(&o.Listen, "listen", serving.DefaultListen, "`address` of the page and of /metrics; other hosts need "+
-		"a token and TLS")
+	addListen(f, &o.Page)
 	f.StringVar(&o.Data, "data", "", "`directory` of the ring, the incidents and the history, for slowpath alone")
 	f.StringVar(&o.LogFormat, "log", "text", "`format` of the log on stderr: text or json")
 	cli.Group(f, "What is watched", func() {
@@ -126,16 +138,6 @@ func addLimitFlags(f *pflag.FlagSet, o *serving.Options) {
 	f.Var(&o.History, "history", "how long the latencies of each minute are kept")
 }
 
-func addPageFlags(f *pflag.FlagSet, p *serving.Page) {
-	f.StringVar(&p.TokenFile, "token-file", "", "`file` with a token of 16 characters or more, which others give to "+
-		"see anything")
-	f.StringVar(&p.Cert, "tls-cert", "", "certificate `file` of the page")
-	f.StringVar(&p.Key, "tls-key", "", "its key `file`")
-	f.StringSliceVar(&p.HostNames, "host-name", nil, "another `name` at which browsers reach the page, such as that "+
-		"of a proxy in front")
-	f.BoolVar(&p.AllowWrites, "allow-writes", false, "others may mark times and begin incidents, too")
-}
-
 func addCollectorFlags(f *pflag.FlagSet, c *serving.Collector) {
 	c.BytesPerDay = otlp.DefaultBytesPerDay
 	f.StringVar(&c.URL, "otlp", "", "`collector` that slow calls are pushed to as spans, and what /metrics has: "+
@@ -158,13 +160,7 @@ func addRecordingsFlags(f *pflag.FlagSet, r *serving.Recordings) {
 	r.BytesPerDay, b.Flags = upload.DefaultBytesPerDay, "--recordings"
 	f.StringVar(&r.URL, "recordings", "", "`bucket` that incidents are written into, with their recordings: "+
 		"s3://BUCKET/PREFIX")
-	f.StringVar(&b.Endpoint, "recordings-endpoint", "", "`address` of an S3 server; without it, AWS_ENDPOINT_URL or "+
-		"AWS")
-	f.StringVar(&b.Region, "recordings-region", "", "`region` of the bucket; without it, AWS_REGION or us-east-1")
-	f.StringVar(&b.Credentials, "recordings-credentials", "", "`file` with the key, as ~/.aws/credentials; without "+
-		"it, as the tools of AWS find theirs")
-	f.StringVar(&b.CA, "recordings-ca", "", "`file` with the CA certificates of the S3 server")
-	f.BoolVar(&b.Plain, "recordings-plain", false, "an S3 server on another host may be without TLS")
+	addRecordingsPlace(f, b)
 	f.Var(&r.BytesPerDay, "recordings-bytes-per-day", "how much is written at most; 0: no limit")
 }
 

@@ -29,7 +29,7 @@ import (
 var schema string
 
 // schemaVersion changes with the schema, and with what is made of a recording: a file of another one is made anew.
-const schemaVersion = 5
+const schemaVersion = 6
 
 // Bounds of a folder.
 const (

@@ -101,47 +101,45 @@ func (f *Folder) Span(ctx context.Context) (from, to time.Time, err error) {
 	return time.Unix(0, first.Int64).Truncate(time.Minute), time.Unix(0, last.Int64+1), err
 }
 
-// Recordings are the recordings of an incident, its own first, and those of other hosts that saw the same calls,
-// whatever their clocks say, or the same nodes at that time. Of servers' hosts it is the one that saw most of its
-// calls: the others, of which each has a verdict of its own, are also.
-func (f *Folder) Recordings(ctx context.Context, id string) (paths, also []string, err error) {
+// MaxJudged is how many recordings are judged together, at most.
+const MaxJudged = 64
+
+// Recordings are the recordings of an incident: its own first, then those of other hosts that saw the same calls,
+// whatever their clocks say, with most of them first, and then those that saw other slow calls of these hosts, or the
+// same nodes at that time. Of more than MaxJudged the others are left out.
+func (f *Folder) Recordings(ctx context.Context, id string) (paths, left []string, err error) {
 	rows, err := f.db.QueryContext(ctx, `
 		WITH it AS (SELECT * FROM incident_row WHERE id = ?1 OR host || '/' || id = ?1),
+		same AS (
+			SELECT a.file AS file, count(*) AS calls FROM it JOIN call_row b ON b.file = it.file
+			JOIN call_row a ON a.trace = b.trace AND a.cluster = b.cluster AND a.host <> b.host GROUP BY a.file),
 		related AS (
-			SELECT it.file AS file, 1 AS own, 0 AS calls FROM it
+			SELECT file, 2 AS near, 0 AS calls FROM it
 			UNION ALL
-			SELECT a.file, 0, count(*) FROM it JOIN call_row b ON b.file = it.file
-			JOIN call_row a ON a.trace = b.trace AND a.cluster = b.cluster AND a.host <> b.host GROUP BY it.file, a.file
+			SELECT file, 1, calls FROM same
+			UNION ALL
+			SELECT a.file, 0, count(*) FROM (SELECT file FROM same ORDER BY calls DESC LIMIT ?2) s
+			JOIN call_row b ON b.file = s.file
+			JOIN call_row a ON a.trace = b.trace AND a.cluster = b.cluster AND a.host <> b.host GROUP BY a.file
 			UNION ALL
 			SELECT o.file, 0, 0 FROM it JOIN incident_row o ON o.cluster = it.cluster AND o.host <> it.host
 				AND o.at_ns < it.at_ns + it.ns AND it.at_ns < o.at_ns + o.ns
 			WHERE EXISTS (SELECT 1 FROM json_each(o.nodes) a JOIN json_each(it.nodes) b ON a.value = b.value))
-		SELECT p.path, max(r.own) AS is_own, max(r.calls),
-			EXISTS (SELECT 1 FROM call_row k WHERE k.file = r.file AND k.side = 'server') AS at_server
-		FROM related r JOIN file p ON p.id = r.file
-		GROUP BY p.path ORDER BY is_own DESC, max(r.calls) DESC, p.path LIMIT 64`, id)
+		SELECT p.path FROM related r JOIN file p ON p.id = r.file
+		GROUP BY p.path ORDER BY max(r.near) DESC, max(r.calls) DESC, p.path`, id, MaxJudged)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer rows.Close()
-	servers := 0
 	for rows.Next() {
 		var path string
-		var own, atServer bool
-		var calls int
-		if err := rows.Scan(&path, &own, &calls, &atServer); err != nil {
+		if err := rows.Scan(&path); err != nil {
 			return nil, nil, err
 		}
-		if atServer {
-			servers++
-		}
-		if atServer && servers > 1 {
-			also = append(also, path)
-		} else {
-			paths = append(paths, path)
-		}
+		paths = append(paths, path)
 	}
-	return paths, also, rows.Err()
+	n := min(len(paths), MaxJudged)
+	return paths[:n], paths[n:], rows.Err()
 }
 
 // Close implements Source.

@@ -33,6 +33,9 @@ var Questions = []Question{
 	{Name: "clocks", About: "how far the clocks of hosts are apart", alone: true},
 }
 
+// Findings asks what Filter.Incident of Filter.Host was judged to have, the first cause first. It is for pages.
+var Findings = Question{Name: "findings", About: "what an incident was judged to have", alone: true}
+
 // QuestionOf is that of a name.
 func QuestionOf(name string) (Question, bool) {
 	i := slices.IndexFunc(Questions, func(q Question) bool { return q.Name == name })
@@ -70,15 +73,35 @@ type Filter struct {
 	Cluster  string    // empty: all
 	Node     string
 	Caller   string
+	Host     string        // of Incident
+	Incident string        // empty: all
 	Limit    int           // rows
 	Step     time.Duration // of a course
+	long     bool          // hours are asked, not minutes
+}
+
+// Step is the step of a course of at most so many rows.
+func Step(span time.Duration, rows int) time.Duration {
+	steps := []time.Duration{
+		time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour,
+	}
+	for _, step := range steps {
+		if span/step < time.Duration(rows) {
+			return step
+		}
+	}
+	return steps[len(steps)-1]
 }
 
 // Parameters are the values of the parameters of a query.
 func (f Filter) Parameters() map[string]any {
+	long := int64(0)
+	if f.long {
+		long = 1
+	}
 	return map[string]any{
 		"from": f.From.UnixNano(), "to": f.To.UnixNano(), "cluster": f.Cluster, "node": f.Node, "caller": f.Caller,
-		"limit": int64(f.Limit), "step": int64(f.Step),
+		"host": f.Host, "incident": f.Incident, "limit": int64(f.Limit), "step": int64(f.Step), "long": long,
 	}
 }
 
@@ -117,9 +140,13 @@ type Answer struct {
 	Notes    []string
 }
 
+// LongTime is from when on a question is asked of hours where there are hours, from the begin of its first one.
+const LongTime = 12 * time.Hour
+
 // Ask asks a question.
 func Ask(ctx context.Context, s Source, q Question, f Filter) (a Answer, err error) {
 	a.Question = q
+	f.long = f.To.Sub(f.From) >= LongTime && (q.Name != "since" || f.Step >= time.Hour)
 	if a.Rows, err = s.Query(ctx, q.SQL(), f); err != nil {
 		return a, fmt.Errorf("asking %s: %w", q.Name, err)
 	}
@@ -160,6 +187,14 @@ func (r Rows) Int(row []any, column string) int64 {
 		return int64(v)
 	}
 	return 0
+}
+
+// Float is a value as a number.
+func (r Rows) Float(row []any, column string) float64 {
+	if v, ok := r.at(row, column).(float64); ok {
+		return v
+	}
+	return float64(r.Int(row, column))
 }
 
 // statements are those of a script, without its comments.

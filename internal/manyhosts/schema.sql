@@ -27,6 +27,8 @@ CREATE VIEW minute AS SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY c
   ORDER BY calls DESC, file) n FROM minute_row) WHERE n = 1;
 CREATE VIEW bucket AS SELECT m.cluster, m.host, m.at_ns, m.node, m.whose, m.side, json_extract(b.value, '$[0]') bucket,
   json_extract(b.value, '$[1]') calls FROM minute m, json_each(m.buckets) b;
+CREATE VIEW hour AS SELECT * FROM minute; -- there are as many
+CREATE VIEW hour_bucket AS SELECT * FROM bucket;
 CREATE VIEW incident AS SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY cluster, host, id ORDER BY file) n
   FROM incident_row) WHERE n = 1;
 CREATE VIEW incident_node AS SELECT i.cluster, i.host, i.id AS incident, i.at_ns, i.cause, i.slow, n.value AS node

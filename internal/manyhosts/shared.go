@@ -1,6 +1,10 @@
 package manyhosts
 
-import "slowpath/internal/stats"
+import (
+	"fmt"
+
+	"slowpath/internal/stats"
+)
 
 // Shared is what those who suffer have in common, and others do not.
 type Shared struct {
@@ -14,8 +18,19 @@ type Shared struct {
 	AllOthers    int64 `json:"all_others"`
 }
 
-// sharedOf are the traits that more of those who suffer have than chance allows, of each kind the clearest first.
+// String is a trait in a sentence.
+func (s Shared) String() string {
+	return fmt.Sprintf("%s %s: %d of %d; of the others %d of %d", s.Name, s.Value, s.Suffering, s.AllSuffering,
+		s.Others, s.AllOthers)
+}
+
+// maxShared is how many traits of a kind are told.
+const maxShared = 10
+
+// sharedOf are the traits that more of those who suffer have than chance allows, of each kind those that most have
+// first. What one alone has is not in common.
 func sharedOf(r Rows) (out []Shared) {
+	told := map[string]int{}
 	for _, row := range r.Values {
 		s := Shared{
 			Kind: r.Text(row, "kind"), Name: r.Text(row, "name"), Value: r.Text(row, "value"),
@@ -24,7 +39,8 @@ func sharedOf(r Rows) (out []Shared) {
 		s.Others, s.AllOthers = r.Int(row, "holders")-s.Suffering, r.Int(row, "entities")-s.AllSuffering
 		least, _ := stats.Proportion(int(s.Suffering), int(s.AllSuffering))
 		_, most := stats.Proportion(int(s.Others), int(s.AllOthers))
-		if least > most {
+		if s.Suffering > 1 && least > most && told[s.Kind] < maxShared {
+			told[s.Kind]++
 			out = append(out, s)
 		}
 	}

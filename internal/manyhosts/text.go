@@ -64,26 +64,37 @@ func (a Answer) Print(w io.Writer, f Filter, style layout.Style) error {
 
 // printTable prints the rows with the columns in which any has something.
 func (a Answer) printTable(p *layout.Page) {
-	var heads []string
-	columns := []int{}
-	for i, name := range a.Rows.Columns {
-		if slices.ContainsFunc(a.Rows.Values, func(row []any) bool { return shown(name, row[i]) != "" }) {
-			columns, heads = append(columns, i), append(heads, headOf(name))
-		}
+	columns := a.Rows.ShownColumns()
+	heads := make([]string, len(columns))
+	for i, column := range columns {
+		heads[i] = Head(column)
 	}
 	var rows [][]string
 	for _, row := range a.Rows.Values {
-		var cells []string
-		for _, i := range columns {
-			cells = append(cells, cmp.Or(shown(a.Rows.Columns[i], row[i]), "-"))
+		cells := make([]string, len(columns))
+		for i, column := range columns {
+			cells[i] = cmp.Or(a.Rows.Shown(row, column), "-")
 		}
 		rows = append(rows, cells)
 	}
 	p.Table(heads, rows)
 }
 
-// headOf is the head of a column: its name without its unit.
-func headOf(column string) string {
+// ShownColumns are the names of the columns in which any row has something.
+func (r Rows) ShownColumns() (out []string) {
+	for i, name := range r.Columns {
+		if slices.ContainsFunc(r.Values, func(row []any) bool { return shown(name, row[i]) != "" }) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// Shown is a value for people; empty: there is none. The unit is that of the name of its column.
+func (r Rows) Shown(row []any, column string) string { return shown(column, r.at(row, column)) }
+
+// Head is the head of a column: its name without its unit.
+func Head(column string) string {
 	for _, unit := range []string{"_unix_ns", "_ns", "_share"} {
 		if name, ok := strings.CutSuffix(column, unit); ok {
 			if unit == "_share" {
@@ -96,7 +107,6 @@ func headOf(column string) string {
 	return strings.ReplaceAll(column, "_", " ")
 }
 
-// shown is a value for people; empty: there is none. The unit is that of the name of its column.
 func shown(column string, value any) string {
 	var number float64
 	switch v := value.(type) {
@@ -139,7 +149,7 @@ func (a Answer) printWhy(p *layout.Page) {
 		}
 		p.Piece("", fmt.Sprintf("%s: %s in %s at %s, from %s to %s", r.Text(row, "cause"),
 			format.Count(r.Int(row, "slow"), "slow call"), format.Count(r.Int(row, "incidents"), "incident"), where,
-			shown("since_unix_ns", r.at(row, "since_unix_ns")), shown("until_unix_ns", r.at(row, "until_unix_ns"))),
+			r.Shown(row, "since_unix_ns"), r.Shown(row, "until_unix_ns")),
 			layout.Bold)
 		p.Piece("  ", r.Text(row, "title"), layout.None)
 		for _, of := range []struct{ lead, column string }{
@@ -164,8 +174,7 @@ func (a Answer) printWhy(p *layout.Page) {
 					format.Count(s.AllSuffering, kind)), layout.Bold)
 				first = false
 			}
-			p.Piece("  ", fmt.Sprintf("%s %s: %d of %d; of the others %d of %d", s.Name, s.Value, s.Suffering,
-				s.AllSuffering, s.Others, s.AllOthers), layout.None)
+			p.Piece("  ", s.String(), layout.None)
 		}
 	}
 }

@@ -47,6 +47,7 @@ func (r *Recording) WithEarlier() *Recording {
 		return r
 	}
 	out := r.Without()
+	out.Hosts = onHosts(r.Hosts, (*Recording).WithEarlier)
 	out.earlier = nil
 	out.Meta[MetaStart] = r.earlier.Meta[MetaStart]
 	out.Events = append(slices.Clone(r.earlier.Events), out.Events...)

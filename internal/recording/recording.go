@@ -3,6 +3,7 @@ package recording
 import (
 	"cmp"
 	"encoding/json"
+	"iter"
 	"slices"
 	"sort"
 	"strconv"
@@ -20,7 +21,10 @@ type Recording struct {
 	Snapshots  []Snapshot
 	Profiles   []Profile
 	// Damage says in a sentence which rows of its file could not be read; empty: all were.
-	Damage   string
+	Damage string
+	// Hosts has for each node of a recording that was joined of those of several servers' hosts what its host saw, with
+	// the calls that were joined: processes, cgroups and the machine of other hosts are not in it. Else it is nil.
+	Hosts    map[string]*Recording
 	earlier  *Recording         // see Earlier
 	segments map[int64]*partsOf // by call id
 	parts    []part             // of all segments
@@ -146,6 +150,22 @@ func (r *Recording) indexEvents() {
 // Series gives the samples of one name, nil if there are none.
 func (r *Recording) Series(source, subject, name string) Series {
 	return r.series[seriesKey{source, subject, name}]
+}
+
+// HostOf is what the host of a node saw: the recording itself, where it is of one server's host.
+func (r *Recording) HostOf(node string) *Recording { return cmp.Or(r.Hosts[node], r) }
+
+// Samples are the samples of all series, those of one series in order of time.
+func (r *Recording) Samples() iter.Seq[Sample] {
+	return func(yield func(Sample) bool) {
+		for k, s := range r.series {
+			for _, p := range s {
+				if !yield(Sample{p.TimeNs, k.Source, k.Subject, k.Name, p.Value}) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Of is a declared series; where it is about one of several, about which (series.Name.About).

@@ -48,10 +48,26 @@ func (r *Recording) Without(sources ...string) *Recording {
 	if !gone(SourceTap) {
 		out.conns, out.packed = r.conns, r.packed
 	}
+	out.Hosts = onHosts(r.Hosts, func(of *Recording) *Recording { return of.Without(sources...) })
 	if r.earlier != nil {
 		out.earlier = r.earlier.Without(sources...)
 	}
 	out.parts, out.placeOf = slices.Clip(r.parts), maps.Clone(r.placeOf)
 	out.indexEvents()
+	return out
+}
+
+// onHosts changes the recordings of hosts, of which several nodes may have the same.
+func onHosts(hosts map[string]*Recording, change func(*Recording) *Recording) (out map[string]*Recording) {
+	changed := map[*Recording]*Recording{}
+	for node, of := range hosts {
+		if changed[of] == nil {
+			changed[of] = change(of)
+		}
+		if out == nil {
+			out = map[string]*Recording{}
+		}
+		out[node] = changed[of]
+	}
 	return out
 }

@@ -3,7 +3,6 @@
 package serving
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/url"
@@ -15,10 +14,10 @@ import (
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/notify"
 	"slowpath/internal/agent/otlp"
+	"slowpath/internal/agent/web"
 	"slowpath/internal/bucket"
 	"slowpath/internal/cli"
 	"slowpath/internal/source"
-	"slowpath/internal/source/hostfs"
 	"slowpath/internal/source/tap"
 	"slowpath/internal/wire/target"
 )
@@ -28,8 +27,8 @@ type Options struct {
 	ConfigPath string
 	CheckOnly  bool
 
-	Targets                 []string // by the command line, else by the file
-	Listen, Data, LogFormat string
+	Targets         []string // by the command line, else by the file
+	Data, LogFormat string
 
 	Where        target.Options
 	PasswordFile string
@@ -56,13 +55,6 @@ type Options struct {
 	Recordings  Recordings
 }
 
-// Page are the flags of the page.
-type Page struct {
-	TokenFile, Cert, Key string
-	HostNames            []string
-	AllowWrites          bool
-}
-
 // Collector are the flags of what is pushed to one.
 type Collector struct {
 	URL            string
@@ -84,12 +76,11 @@ type Recordings struct {
 // checked is what flags and configuration say.
 type checked struct {
 	*Options
-	settings    agent.Settings
-	token       string
-	certificate *tls.Config // of the page; nil: it has none
-	notified    []notify.Receiver
-	pushed      *otlp.Options  // nil: nothing
-	bucket      *bucket.Bucket // nil: nothing is written into one
+	settings agent.Settings
+	page     web.Options // who may see it
+	notified []notify.Receiver
+	pushed   *otlp.Options  // nil: nothing
+	bucket   *bucket.Bucket // nil: nothing is written into one
 }
 
 // check checks the flags.
@@ -102,10 +93,8 @@ func (o *Options) check(a *cli.Program) (*checked, error) {
 		return nil, err
 	}
 	out := &checked{Options: o, settings: settings}
-	if o.Page.TokenFile != "" {
-		if out.token, err = readSecret("token-file", o.Page.TokenFile); err != nil {
-			return nil, err
-		}
+	if out.page, err = o.Page.options(); err != nil {
+		return nil, err
 	}
 	for _, text := range o.Notify {
 		r, err := notify.Parse(text, o.NotifyPlain)
@@ -211,30 +200,6 @@ func (o *Options) fillTargets(out *agent.Settings, env func(string) string) erro
 	}
 	_, err := out.Targets(out.Named)
 	return usageOf(err)
-}
-
-func usageOf(err error) error {
-	if err == nil {
-		return nil
-	}
-	return cli.Usage(err)
-}
-
-// mostSecretBytes bounds a file that holds a password or a token.
-const mostSecretBytes = 4 << 10
-
-// readSecret reads a password or token: the one line of a file.
-func readSecret(flag, path string) (string, error) {
-	text, err := hostfs.ReadRegular(hostfs.Root{}, path, mostSecretBytes)
-	if err != nil {
-		return "", cli.Usagef("--%s: %w", flag, err)
-	}
-	line, rest, _ := strings.Cut(string(text), "\n")
-	line = strings.TrimSuffix(line, "\r")
-	if line == "" || strings.TrimSpace(rest) != "" {
-		return "", cli.Usagef("--%s %s: give a file of one line", flag, path)
-	}
-	return line, nil
 }
 
 // options are those of the exporter; nil: nothing is pushed.

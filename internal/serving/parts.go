@@ -53,7 +53,7 @@ func (s *serving) open(ctx context.Context) (err error) {
 		}
 	}
 	s.notify = notify.New(notify.Options{Receivers: s.notified, Log: warn})
-	o := s.pageOptions()
+	o := s.page
 	o.Store, o.History, o.View, o.Slow = s.ag.Store(), s.ag.History(), s.ag.View(), s.ag.View().Threshold
 	o.Health, o.Trigger, o.Mark, o.Save, o.Compare = s.health, s.ag.Trigger, s.ag.Mark, s.ag.Save, s.ag.Compare
 	o.Metrics, o.Temp, o.Version, o.Log = http.Handler(s.metrics), s.ag.Temp(), s.app.Version, warn
@@ -67,7 +67,7 @@ func (s *serving) openDoor(l net.Listener) (*door.Inside, *door.Outside, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	return door.New(l.(*net.TCPListener), store, s.certificate)
+	return door.New(l.(*net.TCPListener), store, s.page.TLS)
 }
 
 // show serves the page and tells others until ctx ends.
@@ -106,7 +106,7 @@ func (s *serving) changed(in incidents.Incident) {
 		return
 	}
 	diagnosis, _ := s.ag.Store().Diagnosis(in.ID) // none is sent where there is none
-	s.notify.Send(notify.Of(in, diagnosis, s.url()+"incidents/"+in.ID))
+	s.notify.Send(notify.Of(in, diagnosis, addressOf(s.page)+"incidents/"+in.ID))
 }
 
 // traceID is the trace of a slow call; empty: it was not pushed.

@@ -37,7 +37,7 @@ type Program struct {
 func Run(ctx context.Context, a *Program, o *Options, flags *pflag.FlagSet, args []string) error {
 	now, err := a.read(o, flags, args)
 	if err == nil {
-		err = now.checkPage()
+		err = now.Page.check(&now.page)
 	}
 	switch {
 	case err != nil:
@@ -56,7 +56,7 @@ func (a *Program) read(o *Options, flags *pflag.FlagSet, args []string) (*checke
 	var c *configFile
 	if o.ConfigPath != "" {
 		var err error
-		if c, err = readConfig(o.ConfigPath, flags, "config", "check-config", "help"); err != nil {
+		if c, err = readConfig(o.ConfigPath, flags, "config", "check-config", "help", "source", "tenants"); err != nil {
 			return nil, err
 		}
 		if len(args) == 0 {
@@ -102,7 +102,7 @@ type serving struct {
 }
 
 func (s *serving) run(ctx context.Context) error {
-	listener, err := s.takeAddress()
+	listener, err := takeAddress(&s.page)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (s *serving) run(ctx context.Context) error {
 		cancel() // an agent whose page is gone is of no use: its service manager starts it again
 	})
 	all.Go(func() { s.onSignals(ctx) })
-	s.log.Say("the page: %s", s.url())
+	s.log.Say("the page: %s", addressOf(s.page))
 	err = s.ag.Run(ctx)
 	all.Wait()
 	return errors.Join(err, served)

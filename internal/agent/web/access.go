@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -25,11 +26,10 @@ const minToken = 16
 type access struct {
 	loopback, anyAddress bool
 	writes               bool
-	secure               bool     // TLS
-	hosts                []string // names in the Host header that are this agent's
-	address              string   // to name in messages
-	token                [sha256.Size]byte
-	needsToken           bool
+	secure               bool                         // TLS
+	hosts                []string                     // names in the Host header that are this agent's
+	address              string                       // to name in messages
+	tenants              map[[sha256.Size]byte]string // by the sums of their tokens; empty: everybody sees all
 	origins              *http.CrossOriginProtection
 	sessions             *sessions
 	failures             *failures
@@ -45,9 +45,12 @@ func newAccess(o Options, log *limitedLog) (*access, error) {
 	ip, _ := netip.ParseAddr(host)
 	a := &access{
 		loopback: host == "localhost" || ip.IsLoopback(), anyAddress: host == "" || ip.IsUnspecified(),
-		writes: o.AllowWrites, secure: o.TLS != nil, address: o.Listen, needsToken: o.Token != "",
-		token: sha256.Sum256([]byte(o.Token)), origins: http.NewCrossOriginProtection(),
-		sessions: newSessions(o.Now), failures: newFailures(o.Now), csrfKey: []byte(secret()), log: log,
+		writes: o.AllowWrites, secure: o.TLS != nil, address: o.Listen, tenants: map[[sha256.Size]byte]string{},
+		origins: http.NewCrossOriginProtection(), sessions: newSessions(o.Now), failures: newFailures(o.Now),
+		csrfKey: []byte(secret()), log: log,
+	}
+	for token, tenant := range o.tokens() {
+		a.tenants[sha256.Sum256([]byte(token))] = tenant
 	}
 	if err := a.sufficient(o); err != nil {
 		return nil, err
@@ -65,7 +68,8 @@ func newAccess(o Options, log *limitedLog) (*access, error) {
 // sufficient says which flags are missing for the address that is listened at.
 func (a *access) sufficient(o Options) error {
 	var missing []string
-	if o.Token == "" {
+	tokens := o.tokens()
+	if len(tokens) == 0 {
 		missing = append(missing, "--token-file FILE")
 	}
 	if o.TLS == nil {
@@ -75,11 +79,22 @@ func (a *access) sufficient(o Options) error {
 	case !a.loopback && len(missing) > 0:
 		return fmt.Errorf("other hosts can reach --listen %s: add %s, or listen at 127.0.0.1:7380", o.Listen,
 			strings.Join(missing, " "))
-	case o.Token != "" && len(o.Token) < minToken:
-		return fmt.Errorf("the token of --token-file has %d characters, which can be guessed: "+
-			"use %d or more, such as those of: head -c 24 /dev/urandom | base64", len(o.Token), minToken)
+	}
+	for token := range tokens {
+		if len(token) < minToken {
+			return fmt.Errorf("a token of --token-file has %d characters, which can be guessed: "+
+				"use %d or more, such as those of: head -c 24 /dev/urandom | base64", len(token), minToken)
+		}
 	}
 	return nil
+}
+
+// tokens are those that let somebody in, with whose rows they show.
+func (o Options) tokens() map[string]string {
+	if o.Token != "" {
+		return map[string]string{o.Token: ""}
+	}
+	return o.Tenants
 }
 
 // hostName is a host without its port, dot and brackets, in lower case.
@@ -119,7 +134,8 @@ func (a *access) wrap(next http.Handler) http.Handler {
 			sendError(w, r, code, err.Error())
 			return
 		}
-		if !isOpen(r.URL.Path) && !a.known(r) {
+		tenant, known := a.known(r)
+		if !isOpen(r.URL.Path) && !known {
 			a.demandLogin(w, r)
 			return
 		}
@@ -127,9 +143,12 @@ func (a *access) wrap(next http.Handler) http.Handler {
 			sendError(w, r, code, err.Error())
 			return
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), tenantKey{}, tenant)))
 	})
 }
+
+// tenantKey is that of the tenant of a request.
+type tenantKey struct{}
 
 // maxURL bounds an address with its parameters in bytes.
 const maxURL = 4096
@@ -219,29 +238,34 @@ func (a *access) hasCSRF(r *http.Request, got string) bool {
 	return subtle.ConstantTimeCompare([]byte(got), []byte(a.csrf(r))) == 1
 }
 
-// known: the request has the token, or the cookie of a login; or none is needed.
-func (a *access) known(r *http.Request) bool {
-	if !a.needsToken {
-		return true
+// known: the request has a token, or the cookie of a login; or none is needed. It is of that tenant.
+func (a *access) known(r *http.Request) (tenant string, ok bool) {
+	if len(a.tenants) == 0 {
+		return "", true
 	}
-	if c, err := r.Cookie(a.cookieName()); err == nil && a.sessions.has(c.Value) {
-		return true
+	if c, err := r.Cookie(a.cookieName()); err == nil {
+		if tenant, ok := a.sessions.tenant(c.Value); ok {
+			return tenant, true
+		}
 	}
 	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return strings.EqualFold(kind, "Bearer") && a.isToken(r, strings.TrimSpace(token))
+	if !strings.EqualFold(kind, "Bearer") {
+		return "", false
+	}
+	return a.tenantOf(r, strings.TrimSpace(token))
 }
 
-// isToken compares in a time that does not tell how much of it is right. The right one is taken whoever guessed
-// before: behind a proxy all requests come from one address. That a token cannot be guessed is due to its length.
-func (a *access) isToken(r *http.Request, got string) bool {
-	sum := sha256.Sum256([]byte(got))
-	if subtle.ConstantTimeCompare(sum[:], a.token[:]) == 1 {
-		return true
+// tenantOf looks a token up by its sum, in a time that does not tell how much of it is right. A right one is taken
+// whoever guessed before: behind a proxy all requests come from one address. That a token cannot be guessed is due to
+// its length.
+func (a *access) tenantOf(r *http.Request, token string) (tenant string, ok bool) {
+	if tenant, ok = a.tenants[sha256.Sum256([]byte(token))]; ok {
+		return tenant, true
 	}
 	from := remoteHost(r)
 	a.failures.add(from)
 	a.log.say("web: wrong token from " + from)
-	return false
+	return "", false
 }
 
 // guesses: this wrong token was one too many.

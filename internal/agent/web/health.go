@@ -78,7 +78,7 @@ func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {
 	if h.Status == Failed {
 		code = http.StatusServiceUnavailable
 	}
-	if !s.access.known(r) {
+	if _, known := s.access.known(r); !known {
 		sendJSON(w, code, struct {
 			Schema string `json:"schema"`
 			Status string `json:"status"`

@@ -57,7 +57,7 @@ var windowNames = []choice{
 
 // comparePage answers GET /compare, with the comparison that its parameters ask for.
 func (s *Server) comparePage(w http.ResponseWriter, r *http.Request) error {
-	v := compareView{Title: "Compare before and after", Address: s.address(), Token: s.access.needsToken}
+	v := compareView{Title: "Compare before and after", Address: s.address(), Token: len(s.access.tenants) > 0}
 	code := http.StatusOK
 	if q := r.URL.Query(); len(q) > 0 {
 		k, body, err := s.compareNow(w, r)

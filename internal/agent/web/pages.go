@@ -25,7 +25,8 @@ var (
 	pageTemplates = func() map[string]*template.Template {
 		out := map[string]*template.Template{}
 		for _, name := range []string{
-			"overview", "incidents", "incident", "live", "topology", "compare", "login",
+			"overview", "incidents", "incident", "live", "topology", "compare", "login", "fleet",
+			"fleet-question", "fleet-incident", "fleet-compare",
 		} {
 			out[name] = template.Must(template.New(name+".html").ParseFS(pageFiles, "pages/base.html",
 				"pages/"+name+".html"))
@@ -51,19 +52,35 @@ type link struct {
 
 type statusPill struct{ Class, Said string }
 
+// site is what the page of an agent and that of many hosts have in common.
+type site struct {
+	access  *access
+	log     *limitedLog
+	version string
+	nav     func(page string) []link
+	status  func() *statusPill // in the head of every page
+}
+
+func newSite(o Options, nav func(string) []link, status func() *statusPill) (site, error) {
+	s := site{log: &limitedLog{to: o.Log, now: o.Now}, version: o.Version, nav: nav, status: status}
+	var err error
+	s.access, err = newAccess(o, s.log)
+	return s, err
+}
+
 // page answers with a page: data is what its template takes.
-func (s *Server) page(w http.ResponseWriter, r *http.Request, name, title string, data any) error {
+func (s *site) page(w http.ResponseWriter, r *http.Request, name, title string, data any) error {
 	return s.pageWith(w, r, http.StatusOK, name, title, data)
 }
 
-func (s *Server) pageWith(w http.ResponseWriter, r *http.Request, code int, name, title string, data any) error {
+func (s *site) pageWith(w http.ResponseWriter, r *http.Request, code int, name, title string, data any) error {
 	var body, buf bytes.Buffer
 	t := pageTemplates[name]
 	if err := t.Execute(&body, data); err != nil {
 		return fmt.Errorf("making the page: %w", err)
 	}
 	f := frame{
-		Page: name, Title: title, CSRF: s.access.csrf(r), Version: bound(s.o.Version),
+		Page: name, Title: title, CSRF: s.access.csrf(r), Version: bound(s.version),
 		Body: template.HTML(body.String()), // what the template has escaped
 	}
 	if _, err := assetFiles.Open("assets/" + name + ".js"); err == nil {
@@ -71,14 +88,7 @@ func (s *Server) pageWith(w http.ResponseWriter, r *http.Request, code int, name
 	}
 	if name != "login" {
 		f.Status = s.status()
-		f.LoggedIn = s.access.needsToken
-		f.Nav = []link{
-			{"Overview", "/", name == "overview"},
-			{"Incidents", "/incidents", name == "incidents" || name == "incident"},
-			{"Live", "/live", name == "live"},
-			{"Topology", "/topology", name == "topology"},
-			{"Compare", "/compare", name == "compare"},
-		}
+		f.LoggedIn, f.Nav = len(s.access.tenants) > 0, s.nav(name)
 	}
 	if err := t.ExecuteTemplate(&buf, "base", f); err != nil {
 		return fmt.Errorf("making the page: %w", err)
@@ -87,8 +97,19 @@ func (s *Server) pageWith(w http.ResponseWriter, r *http.Request, code int, name
 	return nil
 }
 
-// status says in the head of every page how the agent is.
-func (s *Server) status() *statusPill {
+// navigation is that of an agent's pages.
+func navigation(page string) []link {
+	return []link{
+		{"Overview", "/", page == "overview"},
+		{"Incidents", "/incidents", page == "incidents" || page == "incident"},
+		{"Live", "/live", page == "live"},
+		{"Topology", "/topology", page == "topology"},
+		{"Compare", "/compare", page == "compare"},
+	}
+}
+
+// state says how the agent is.
+func (s *Server) state() *statusPill {
 	h := s.health()
 	watched := 0
 	for _, t := range h.Targets {
@@ -125,36 +146,37 @@ func assetsHandler() http.Handler {
 }
 
 // loginPage answers GET /login.
-func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) error {
+func (s *site) loginPage(w http.ResponseWriter, r *http.Request) error {
 	return s.loginForm(w, r, http.StatusOK, r.URL.Query().Get("next"), "")
 }
 
-func (s *Server) loginForm(w http.ResponseWriter, r *http.Request, code int, next, failure string) error {
+func (s *site) loginForm(w http.ResponseWriter, r *http.Request, code int, next, failure string) error {
 	return s.pageWith(w, r, code, "login", "slowpath: log in", struct{ CSRF, Next, Failure string }{
 		s.access.csrf(r), ownPath(next), failure,
 	})
 }
 
 // login answers POST /login: who knows the token gets a cookie.
-func (s *Server) login(w http.ResponseWriter, r *http.Request) error {
+func (s *site) login(w http.ResponseWriter, r *http.Request) error {
 	next := ownPath(r.PostForm.Get("next"))
-	if !s.access.needsToken {
+	if len(s.access.tenants) == 0 {
 		http.Redirect(w, r, next, http.StatusSeeOther)
 		return nil
 	}
-	if !s.access.isToken(r, strings.TrimSpace(r.PostForm.Get("token"))) {
+	tenant, ok := s.access.tenantOf(r, strings.TrimSpace(r.PostForm.Get("token")))
+	if !ok {
 		if s.access.guesses(w, r) {
 			return s.loginForm(w, r, http.StatusTooManyRequests, next, "Too many wrong tokens: wait a minute.")
 		}
 		return s.loginForm(w, r, http.StatusUnauthorized, next, "This is not the token.")
 	}
-	http.SetCookie(w, s.access.cookie(s.access.sessions.begin(), sessionAge))
+	http.SetCookie(w, s.access.cookie(s.access.sessions.begin(tenant), sessionAge))
 	http.Redirect(w, r, next, http.StatusSeeOther)
 	return nil
 }
 
 // logout answers POST /logout.
-func (s *Server) logout(w http.ResponseWriter, r *http.Request) error {
+func (s *site) logout(w http.ResponseWriter, r *http.Request) error {
 	if c, err := r.Cookie(s.access.cookieName()); err == nil {
 		s.access.sessions.finish(c.Value)
 	}

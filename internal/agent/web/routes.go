@@ -51,7 +51,7 @@ func (s *Server) routes() http.Handler {
 }
 
 // answering turns errors into replies, and a panic into one, too: one request must not end the watch.
-func (s *Server) answering(answer func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+func (s *site) answering(answer func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if p := recover(); p != nil && p != http.ErrAbortHandler {
@@ -86,7 +86,7 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-func (s *Server) sendFailure(w http.ResponseWriter, r *http.Request, err error) {
+func (s *site) sendFailure(w http.ResponseWriter, r *http.Request, err error) {
 	code, said := s.failure(r, err)
 	if code == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "5")
@@ -95,7 +95,7 @@ func (s *Server) sendFailure(w http.ResponseWriter, r *http.Request, err error) 
 }
 
 // failure is what is said of an error: nothing of the paths that those of files have, which the log gets.
-func (s *Server) failure(r *http.Request, err error) (code int, said string) {
+func (s *site) failure(r *http.Request, err error) (code int, said string) {
 	code, said = statusOf(err), err.Error()
 	switch code {
 	case http.StatusNotFound:

@@ -17,44 +17,50 @@ const (
 type sessions struct {
 	now func() time.Time
 	mu  sync.Mutex
-	end map[[sha256.Size]byte]time.Time // by a sum of the secret: looking it up tells nothing by its time
+	all map[[sha256.Size]byte]session // by a sum of the secret: looking it up tells nothing by its time
+}
+
+type session struct {
+	end    time.Time
+	tenant string
 }
 
 func newSessions(now func() time.Time) *sessions {
-	return &sessions{now: now, end: map[[sha256.Size]byte]time.Time{}}
+	return &sessions{now: now, all: map[[sha256.Size]byte]session{}}
 }
 
 // begin gives the secret of a new session. Where there are too many, the oldest ends.
-func (s *sessions) begin() string {
+func (s *sessions) begin(tenant string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var oldest [sha256.Size]byte
-	for key, end := range s.end {
-		if end.Before(s.now()) {
-			delete(s.end, key)
-		} else if first, ok := s.end[oldest]; !ok || end.Before(first) {
+	for key, one := range s.all {
+		if one.end.Before(s.now()) {
+			delete(s.all, key)
+		} else if first, ok := s.all[oldest]; !ok || one.end.Before(first.end) {
 			oldest = key
 		}
 	}
-	if len(s.end) >= maxSessions {
-		delete(s.end, oldest)
+	if len(s.all) >= maxSessions {
+		delete(s.all, oldest)
 	}
 	value := secret()
-	s.end[sha256.Sum256([]byte(value))] = s.now().Add(sessionAge)
+	s.all[sha256.Sum256([]byte(value))] = session{s.now().Add(sessionAge), tenant}
 	return value
 }
 
-func (s *sessions) has(value string) bool {
+// tenant is whose a session is, if there is such a session.
+func (s *sessions) tenant(value string) (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	end, ok := s.end[sha256.Sum256([]byte(value))]
-	return ok && s.now().Before(end)
+	one, ok := s.all[sha256.Sum256([]byte(value))]
+	return one.tenant, ok && s.now().Before(one.end)
 }
 
 func (s *sessions) finish(value string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.end, sha256.Sum256([]byte(value)))
+	delete(s.all, sha256.Sum256([]byte(value)))
 }
 
 // failures counts wrong tokens by address and minute.

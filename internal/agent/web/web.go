@@ -33,6 +33,8 @@ type Options struct {
 	HostNames []string
 	// Token lets in who knows it (--token-file); empty: everybody who reaches the address, which must be loopback.
 	Token string
+	// Tenants are by their tokens, of a page of many hosts: who has one of these sees what that tenant has.
+	Tenants map[string]string
 	// TLS is what its door has a certificate for (--tls-cert, --tls-key); nil: plain HTTP, on loopback only.
 	TLS *tls.Config
 	// AllowWrites lets other hosts mark times and save incidents (--allow-writes); on loopback they may in any case.
@@ -77,14 +79,13 @@ const (
 
 // Server is the agent's HTTP server.
 type Server struct {
+	site
 	o         Options
-	access    *access
 	handler   http.Handler
 	stream    *stream
 	columns   *columnCache
 	overviews *overviewCache
 	compares  *comparisons
-	log       *limitedLog
 	started   time.Time
 }
 
@@ -96,9 +97,9 @@ func New(o Options) (*Server, error) {
 	if o.Store == nil || o.View == nil || o.Health == nil {
 		return nil, errors.New("web: no store, no view or no health")
 	}
-	s := &Server{o: o, log: &limitedLog{to: o.Log, now: o.Now}, started: o.Now()}
+	s := &Server{o: o, started: o.Now()}
 	var err error
-	if s.access, err = newAccess(o, s.log); err != nil {
+	if s.site, err = newSite(o, navigation, s.state); err != nil {
 		return nil, err
 	}
 	s.stream = newStream(o.View, o.Now)
@@ -117,20 +118,30 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	streams, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go s.stream.run(streams)
-	h := &http.Server{
-		Handler: ofDoor(s.handler), MaxHeaderBytes: maxHeaderBytes, ReadHeaderTimeout: headerTimeout,
-		ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, ErrorLog: log.New(s.log, "", 0),
-		BaseContext: func(net.Listener) context.Context { return streams },
-	}
+	return s.serve(streams, &http.Server{Handler: ofDoor(s.handler), WriteTimeout: writeTimeout}, l)
+}
+
+// serve answers requests until the context ends, which is theirs, too, and closes the listener.
+func (s *site) serve(ctx context.Context, h *http.Server, l net.Listener) error {
+	h.MaxHeaderBytes, h.ReadHeaderTimeout, h.ReadTimeout = maxHeaderBytes, headerTimeout, readTimeout
+	h.IdleTimeout, h.ErrorLog = idleTimeout, log.New(s.log, "", 0)
+	requests, cancel := context.WithCancel(ctx)
+	defer cancel()
+	h.BaseContext = func(net.Listener) context.Context { return requests }
 	l = netutil.LimitListener(l, door.MaxConnections)
 	done := make(chan error, 1)
-	go func() { done <- h.Serve(l) }()
+	go func() {
+		if h.TLSConfig != nil {
+			done <- h.ServeTLS(l, "", "")
+		} else {
+			done <- h.Serve(l)
+		}
+	}()
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
 	}
-	cancel()
 	wait, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer stop()
 	if h.Shutdown(wait) != nil {

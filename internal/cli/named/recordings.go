@@ -74,15 +74,24 @@ func (c *CommandLine) Recordings(paths []string, alone bool) (*recording.Recordi
 	if err != nil {
 		return nil, cli.Usagef("%s and %s cannot be joined: %w", paths[0], paths[1], err)
 	}
+	names := shortNames(paths)
 	start, _ := rec.Window()
 	for _, r := range results {
-		name := filepath.Base(paths[r.Index])
+		name := names[r.Index]
+		if r.Why != nil {
+			c.Say(fmt.Sprintf("%s and %s are not joined: %v", names[r.Server], name, r.Why))
+		}
 		if r.Joined > 0 {
 			are := "are joined with their"
 			if r.Joined == 1 {
 				are = "is joined with its"
 			}
-			c.Say(fmt.Sprintf("%s of %s %s server's end; %s", format.Count(r.Joined, "call"), name, are, r.Clocks()))
+			in := ""
+			if len(rec.Hosts) > 0 {
+				in = " in " + names[r.Server]
+			}
+			calls := format.Count(r.Joined, "call")
+			c.Say(fmt.Sprintf("%s of %s %s server's end%s; %s", calls, name, are, in, r.Clocks()))
 		}
 		for _, b := range r.BlindSpots(name) {
 			c.Say(strings.TrimSuffix(fmt.Sprintf("%s: %s; %s", b.What, b.Why, b.Enable), "; "))
@@ -93,4 +102,15 @@ func (c *CommandLine) Recordings(paths []string, alone bool) (*recording.Recordi
 		}
 	}
 	return rec, nil
+}
+
+// shortNames are the names of files, with their directories where two would have the same.
+func shortNames(paths []string) (names []string) {
+	for _, path := range paths {
+		names = append(names, filepath.Base(path))
+	}
+	if len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(paths) {
+		return paths
+	}
+	return names
 }

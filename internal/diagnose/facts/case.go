@@ -2,6 +2,7 @@ package facts
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"slowpath/internal/diagnose/account"
@@ -77,16 +78,37 @@ type Node struct {
 
 // New computes the accounts of a recording, and decodes its snapshots.
 func New(rec *recording.Recording) *Case {
+	ledger := account.Build(rec)
+	c := newCase(rec, ledger)
+	c.addNodes(func(host *recording.Recording) *Case { return newCase(host, ledger) })
+	return c
+}
+
+// newCase is without nodes.
+func newCase(rec *recording.Recording, ledger *account.Ledger) *Case {
 	c := &Case{
-		Rec: rec, Ledger: account.Build(rec), Applications: applicationsOf(rec),
+		Rec: rec, Ledger: ledger, Applications: applicationsOf(rec),
 		Processes: processSnapshotsOf(rec), Programs: programsOf(rec), HostNames: hostNamesOf(rec),
 	}
 	c.StartNs, c.EndNs = rec.Window()
 	c.unwatchedNs = c.EndNs - c.StartNs - rec.WatchedNs(c.StartNs, c.EndNs)
-	for _, a := range rec.Nodes() {
-		c.Nodes = append(c.Nodes, newNode(c, a))
-	}
 	return c
+}
+
+// addNodes adds the nodes of the recording. Where it is of several servers' hosts each node has the facts of its host,
+// of has these, and the accounts of all.
+func (c *Case) addNodes(of func(host *recording.Recording) *Case) {
+	cases := map[*recording.Recording]*Case{c.Rec: c}
+	for _, a := range c.Rec.Nodes() {
+		host := c.Rec.HostOf(a)
+		if cases[host] == nil {
+			cases[host] = of(host)
+		}
+		c.Nodes = append(c.Nodes, newNode(cases[host], a))
+	}
+	for _, one := range cases {
+		one.Nodes = c.Nodes
+	}
 }
 
 // WithEarlier is the case as one that began when the time before it does of which the recording of an incident has what
@@ -95,14 +117,17 @@ func (c *Case) WithEarlier() *Case {
 	if c.Rec.Earlier() == nil {
 		return c
 	}
-	out := &Case{
-		Rec: c.Rec.WithEarlier(), Ledger: c.Ledger, Applications: c.Applications, Processes: c.Processes,
+	earlier := func(c *Case, rec *recording.Recording) *Case {
+		out := &Case{Rec: rec, Ledger: c.Ledger, Applications: c.Applications, Processes: c.Processes}
+		out.Programs, out.HostNames = programsOf(rec), hostNamesOf(rec)
+		out.StartNs, out.EndNs = rec.Window()
+		return out
 	}
-	out.Programs, out.HostNames = programsOf(out.Rec), hostNamesOf(out.Rec)
-	out.StartNs, out.EndNs = out.Rec.Window()
-	for _, n := range c.Nodes {
-		out.Nodes = append(out.Nodes, newNode(out, n.Address))
-	}
+	out := earlier(c, c.Rec.WithEarlier())
+	out.addNodes(func(host *recording.Recording) *Case {
+		i := slices.IndexFunc(c.Nodes, func(n *Node) bool { return out.Rec.HostOf(n.Address) == host })
+		return earlier(c.Nodes[i].Case, host)
+	})
 	return out
 }
 

@@ -22,9 +22,6 @@ import (
 	"slowpath/internal/recording"
 )
 
-// recordedNetwork is that of scripts/fleet-hosts.
-const recordedNetwork = "198.18.77."
-
 // part is who says what was recorded: the hosts of a cell, of which each has names and addresses of its own.
 type part struct {
 	cell, lap int
@@ -34,13 +31,13 @@ type part struct {
 }
 
 // newPart gives a cell its names. Each hundred hosts are a cluster.
-func newPart(cell, lap int, hosts []string, shift time.Duration) part {
-	names := []string{recordedNetwork, fmt.Sprintf("10.%d.%d.", cell>>8, cell&255)}
-	for _, h := range hosts {
+func (r recorded) newPart(cell, lap int, shift time.Duration) part {
+	names := []string{r.network, fmt.Sprintf("10.%d.%d.", cell>>8, cell&255)}
+	for _, h := range r.hosts {
 		names = append(names, h, fmt.Sprintf("%s-%d", h, cell))
 	}
 	return part{
-		cell: cell, lap: lap, cluster: fmt.Sprintf("shop-%d", cell*len(hosts)/100), shift: int64(shift),
+		cell: cell, lap: lap, cluster: fmt.Sprintf("shop-%d", cell*len(r.hosts)/100), shift: int64(shift),
 		rename: strings.NewReplacer(names...),
 	}
 }
@@ -55,6 +52,7 @@ type script struct {
 	push
 	message proto.Message
 	host    string
+	ip      string // its first address; empty: an older agent does not say it
 	minutes bool // it has slowpath.minute
 	set     []func(part)
 	calls   map[string]callKey // of the recording, by trace
@@ -195,6 +193,7 @@ func (s *script) attributes(all []*common.KeyValue) {
 
 func (s *script) resource(all []*common.KeyValue) {
 	s.host = textOf(all, "host.name")
+	s.ip = textOf(all, "host.ip")
 	for _, a := range all {
 		t, isText := a.GetValue().GetValue().(*common.AnyValue_StringValue)
 		switch {
@@ -345,7 +344,7 @@ func (s *script) record(l *logdata.LogRecord) {
 	s.attributes(l.Attributes)
 }
 
-// textOf is an attribute as a text.
+// textOf is an attribute as a text, of an array the first one.
 func textOf(all []*common.KeyValue, key string) string {
 	for _, a := range all {
 		if a.Key == key {
@@ -361,6 +360,10 @@ func textIn(v *common.AnyValue) string {
 		return v.StringValue
 	case *common.AnyValue_IntValue:
 		return strconv.FormatInt(v.IntValue, 10)
+	case *common.AnyValue_ArrayValue:
+		if all := v.ArrayValue.GetValues(); len(all) > 0 {
+			return textIn(all[0])
+		}
 	}
 	return ""
 }

@@ -66,7 +66,7 @@ func (o *options) lies(ctx context.Context, s *stack, r *replay) error {
 	defer conn.Close()
 	host := o.hosts[0]
 	for i, l := range allLies {
-		p := newPart(r.cells+i, 0, o.hosts, r.base.Add(l.shift).Sub(time.Unix(0, o.incident.from)))
+		p := o.newPart(r.cells+i, 0, r.base.Add(l.shift).Sub(time.Unix(0, o.incident.from)))
 		var sent int64
 		for _, of := range o.incident.scripts {
 			if of.host != host || of.Signal != traces && !of.minutes {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"slowpath/internal/recording"
@@ -12,6 +13,7 @@ import (
 // recorded is what the hosts of a recording pushed: as long before an incident as with it.
 type recorded struct {
 	hosts    []string
+	network  string        // "198.18.77.", of which all have addresses
 	length   time.Duration // of each of the two, whole minutes
 	quiet    take
 	incident take
@@ -52,6 +54,9 @@ func readRecorded(path string) (r recorded, err error) {
 		if !slices.Contains(r.hosts, s.host) {
 			r.hosts = append(r.hosts, s.host)
 		}
+		if i := strings.LastIndexByte(s.ip, '.'); i > 0 {
+			r.network = s.ip[:i+1]
+		}
 		switch {
 		case p.At < r.quiet.from || p.At >= r.incident.from+int64(r.length):
 		case p.At < r.incident.from:
@@ -61,6 +66,9 @@ func readRecorded(path string) (r recorded, err error) {
 		}
 	}
 	slices.Sort(r.hosts)
+	if r.network == "" {
+		return r, errors.New("no agent of the recording says its address (host.ip): record one of this version")
+	}
 	return r, nil
 }
 
@@ -98,7 +106,7 @@ func (r recorded) turns(cell, laps int, base time.Time, withIncident bool) (out 
 			of = r.incident
 		}
 		shift := base.Add(time.Duration(lap) * r.length).Sub(time.Unix(0, of.from))
-		out = append(out, turn{of, newPart(cell, lap, r.hosts, shift)})
+		out = append(out, turn{of, r.newPart(cell, lap, shift)})
 	}
 	return out
 }

@@ -39,6 +39,7 @@ func encode(t *testing.T, m proto.Message) []byte {
 func of(host string) *resource.Resource {
 	return &resource.Resource{Attributes: []*common.KeyValue{
 		text("host.name", host), text("host.id", "one"), text("slowpath.cluster", recordedCluster),
+		text("host.ip", "198.18.77.1"),
 	}}
 }
 

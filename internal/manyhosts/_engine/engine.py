@@ -37,6 +37,19 @@ def with_parameters(query, params):
     return re.sub(r"\{(\w+):(\w+)\}", one, query)
 
 
+PROTOCOL = {"query", "database", "default_format", "user", "password", "compress", "decompress", "session_id",
+            "readonly", "quota_key", "client_protocol_version"}
+
+
+def with_settings(query, params):
+    """Appends to a SELECT the settings that the address has."""
+    settings = [f"{name} = {literal(value)}" for name, value in params.items()
+                if name not in PROTOCOL and not name.startswith("param_")]
+    if not settings or not re.match(r"\s*(--.*\n\s*)*(select|with)\b", query, re.I):
+        return query
+    return query + "\nSETTINGS " + ", ".join(settings)
+
+
 def hello():
     """Answers what clickhouse-go asks first: a Native block as of a new revision, which says that the server's is 0
     so that later blocks are as the engine writes them: without information about blocks and columns."""
@@ -109,6 +122,7 @@ class Handler(BaseHTTPRequestHandler):
         out = params.get("default_format", "TabSeparated")
         if match := re.search(r"\bformat\s+(\w+)\s*;?\s*$", query, re.I):
             out, query = match.group(1), query[: match.start()]
+        query = with_settings(query, params)
         with lock:
             db.query("USE " + params.get("database", "default"))
             if not body:

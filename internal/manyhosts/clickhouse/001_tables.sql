@@ -80,7 +80,8 @@ CREATE TABLE IF NOT EXISTS minute_row (
   tenant LowCardinality(String), cluster LowCardinality(String), host LowCardinality(String),
   at DateTime('UTC') CODEC(Delta, ZSTD), node LowCardinality(String), whose LowCardinality(String),
   side LowCardinality(String), server LowCardinality(String), calls Int64, slow Int64, failed Int64,
-  threshold_ns Int64, max_ns Int64, complete UInt8, scale Int32, first Int32, counts Array(UInt64)
+  threshold_ns Int64, max_ns Int64, complete UInt8, scale Int32, first Int32, counts Array(UInt64),
+  made DateTime DEFAULT now() CODEC(Delta, ZSTD), INDEX made made TYPE minmax
 ) ENGINE = ReplacingMergeTree PARTITION BY toDate(at) ORDER BY (tenant, cluster, node, at, host, whose)
 TTL at + INTERVAL 30 DAY SETTINGS ttl_only_drop_parts = 1;
 CREATE TABLE IF NOT EXISTS hour_row (
@@ -170,7 +171,7 @@ SELECT r['slowpath.tenant'] AS tenant, r['slowpath.cluster'] AS cluster, r['host
 FROM otel_metrics_exponential_histogram
 WHERE MetricName = 'slowpath.minute' AND StartTimeUnix > now() - INTERVAL 31 DAY
   AND StartTimeUnix < now() + INTERVAL 1 DAY;
--- Each hour the hours of the last day are made again, so that minutes that come late are in them.
+-- Each hour the hours are made again of which minutes came since, however late.
 CREATE MATERIALIZED VIEW IF NOT EXISTS hour_in REFRESH EVERY 1 HOUR APPEND TO hour_row AS
 SELECT m.tenant AS tenant, m.cluster AS cluster, m.host AS host, toStartOfHour(m.at) AS at, m.node AS node,
   m.whose AS whose, any(m.side) AS side, any(m.server) AS server, sum(m.calls) AS calls, sum(m.slow) AS slow,
@@ -178,7 +179,10 @@ SELECT m.tenant AS tenant, m.cluster AS cluster, m.host AS host, toStartOfHour(m
   (sumMap(arrayMap(i -> toInt32(m.first + i - 1), arrayEnumerate(m.counts)), m.counts) AS summed).1 AS buckets,
   summed.2 AS counts, now() AS made
 FROM minute_row m FINAL
-WHERE m.at >= toStartOfHour(now() - INTERVAL 26 HOUR) AND m.at < toStartOfHour(now()) AND m.scale = 3
+WHERE m.scale = 3 AND toStartOfHour(m.at) IN (
+  SELECT DISTINCT toStartOfHour(n.at) FROM minute_row n
+  WHERE n.made + INTERVAL 1 HOUR >= (SELECT max(h.made) FROM hour_row h)
+)
 GROUP BY m.tenant, m.cluster, m.host, toStartOfHour(m.at), m.node, m.whose;
 CREATE MATERIALIZED VIEW IF NOT EXISTS host_in TO host_row AS
 SELECT m.r['slowpath.tenant'] AS tenant, m.r['slowpath.cluster'] AS cluster, m.r['host.name'] AS host,

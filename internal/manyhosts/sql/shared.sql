@@ -2,8 +2,8 @@
 -- all slow calls, by more than three deviations of a count.
 , caller AS (
   SELECT l.cluster || ' ' || l.host || ' ' || l.caller AS entity, l.cluster AS cluster, l.host AS host, l.node AS node,
-    l.unit AS unit, l.library AS library, l.calls AS calls, l.slow AS slow
-  FROM load l
+    l.unit AS unit, l.library AS library, sum(l.calls) AS calls, sum(l.slow) AS slow
+  FROM load l GROUP BY l.cluster, l.host, l.caller, l.node, l.unit, l.library
 ),
 part AS (
   SELECT 'node' AS kind, m.cluster || ' ' || m.node AS entity, sum(m.calls) AS calls, sum(m.slow) AS slow
@@ -12,18 +12,25 @@ part AS (
   SELECT 'caller' AS kind, c.entity AS entity, sum(c.calls) AS calls, sum(c.slow) AS slow
   FROM caller c GROUP BY c.entity
 ),
-total AS (SELECT p.kind, sum(p.calls) AS calls, sum(p.slow) AS slow FROM part p GROUP BY p.kind),
 judged AS (
-  SELECT e.kind AS kind, e.entity AS entity,
-    CASE WHEN e.slow > e.fair AND (e.slow - e.fair) * (e.slow - e.fair) > 9 * e.fair THEN 1 ELSE 0 END AS suffers
+  SELECT s.kind AS kind, s.entity AS entity, s.suffers AS suffers,
+    sum(s.suffers) OVER (PARTITION BY s.kind) AS sufferers, count(*) OVER (PARTITION BY s.kind) AS entities
   FROM (
-    SELECT p.kind, p.entity, p.slow, 1.0 * p.calls * t.slow / t.calls AS fair
-    FROM part p JOIN total t ON t.kind = p.kind WHERE t.calls > 0
-  ) e
+    SELECT e.kind AS kind, e.entity AS entity,
+      CASE WHEN e.slow > e.fair AND (e.slow - e.fair) * (e.slow - e.fair) > 9 * e.fair THEN 1 ELSE 0 END AS suffers
+    FROM (
+      SELECT w.kind AS kind, w.entity AS entity, w.slow AS slow, 1.0 * w.calls * w.all_slow / w.all_calls AS fair
+      FROM (
+        SELECT p.kind AS kind, p.entity AS entity, p.calls AS calls, p.slow AS slow,
+          sum(p.calls) OVER (PARTITION BY p.kind) AS all_calls, sum(p.slow) OVER (PARTITION BY p.kind) AS all_slow
+        FROM part p
+      ) w WHERE w.all_calls > 0
+    ) e
+  ) s
 ),
 at_host AS (
   SELECT DISTINCT 'node' AS kind, m.cluster || ' ' || m.node AS entity, m.cluster AS cluster, m.host AS host
-  FROM minute m WHERE m.side = 'server' AND m.at_ns >= {from:Int64} AND m.at_ns < {to:Int64}
+  FROM course m WHERE m.side = 'server'
   UNION ALL
   SELECT DISTINCT 'caller' AS kind, c.entity AS entity, c.cluster AS cluster, c.host AS host FROM caller c
 ),
@@ -43,23 +50,19 @@ trait AS (
   FROM at_host a JOIN of_host o ON o.cluster = a.cluster AND o.host = a.host
   UNION ALL
   SELECT DISTINCT 'node' AS kind, m.cluster || ' ' || m.node AS entity, 'server' AS name, m.server AS value
-  FROM minute m WHERE m.at_ns >= {from:Int64} AND m.at_ns < {to:Int64}
+  FROM course m
   UNION ALL
   SELECT DISTINCT 'node' AS kind, x.cluster || ' ' || x.node AS entity, 'change' AS name, x.text AS value
   FROM changed x WHERE x.node <> ''
   UNION ALL
-  SELECT DISTINCT 'caller' AS kind, c.entity AS entity, 'node' AS name, c.node AS value FROM caller c
-  UNION ALL
-  SELECT DISTINCT 'caller' AS kind, c.entity AS entity, 'unit' AS name, c.unit AS value FROM caller c
-  UNION ALL
-  SELECT DISTINCT 'caller' AS kind, c.entity AS entity, 'library' AS name, c.library AS value FROM caller c
+  SELECT DISTINCT 'caller' AS kind, c.entity AS entity, n.name AS name,
+    CASE n.name WHEN 'node' THEN c.node WHEN 'unit' THEN c.unit ELSE c.library END AS value
+  FROM caller c CROSS JOIN (SELECT 'node' AS name UNION ALL SELECT 'unit' AS name UNION ALL SELECT 'library' AS name) n
 )
 SELECT j.kind AS kind, t.name AS name, t.value AS value, sum(j.suffers) AS suffering, count(*) AS holders,
-  max(n.suffering) AS all_suffering, max(n.entities) AS entities
+  max(j.sufferers) AS all_suffering, max(j.entities) AS entities
 FROM judged j JOIN trait t ON t.kind = j.kind AND t.entity = j.entity
-JOIN (SELECT g.kind, sum(g.suffers) AS suffering, count(*) AS entities FROM judged g GROUP BY g.kind) n
-  ON n.kind = j.kind
-WHERE t.value <> ''
+WHERE t.value <> '' AND j.sufferers > 0
 GROUP BY j.kind, t.name, t.value
 HAVING sum(j.suffers) > 0
-ORDER BY j.kind DESC, suffering DESC, holders, t.name, t.value LIMIT 1000
+ORDER BY j.kind DESC, sum(j.suffers) DESC, count(*), t.name, t.value LIMIT 1000

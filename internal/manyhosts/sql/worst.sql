@@ -14,8 +14,14 @@ LEFT JOIN (
         sum(s.calls) OVER (PARTITION BY s.cluster, s.node, s.side ORDER BY s.bucket) AS below,
         sum(s.calls) OVER (PARTITION BY s.cluster, s.node, s.side) AS total
       FROM (
-        SELECT t.cluster, t.node, t.side, t.bucket, sum(t.calls) AS calls FROM bucket t
-        WHERE t.whose = 'users' AND t.at_ns >= {from:Int64} AND t.at_ns < {to:Int64}
+        SELECT t.cluster, t.node, t.side, t.bucket, sum(t.calls) AS calls FROM (
+          SELECT k.cluster, k.node, k.side, k.bucket, k.calls FROM bucket k
+          WHERE {long:Int64} = 0 AND k.whose = 'users' AND k.at_ns >= {from:Int64} AND k.at_ns < {to:Int64}
+          UNION ALL
+          SELECT k.cluster, k.node, k.side, k.bucket, k.calls FROM hour_bucket k
+          WHERE {long:Int64} = 1 AND k.whose = 'users'
+            AND k.at_ns >= {from:Int64} - {from:Int64} % 3600000000000 AND k.at_ns < {to:Int64}
+        ) t
         GROUP BY t.cluster, t.node, t.side, t.bucket
       ) s
     ) b WHERE b.below >= 0.99 * b.total GROUP BY b.cluster, b.node, b.side

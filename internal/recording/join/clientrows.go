@@ -106,10 +106,14 @@ func (g clientRows) addEvidence() (clash int) {
 
 // isConnEvent reports whether the event is about a connection to a node that both recordings have.
 func (g clientRows) isConnEvent(e recording.Event) bool {
-	switch e.Kind {
+	return ofConns(e.Kind) && g.nodes[e.Subject] != ""
+}
+
+func ofConns(kind string) bool {
+	switch kind {
 	case recording.KindOpen, recording.KindClose, recording.KindHandshake, recording.KindRetransmit,
 		recording.KindSegmentSizes:
-		return g.nodes[e.Subject] != ""
+		return true
 	}
 	return false
 }

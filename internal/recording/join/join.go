@@ -28,40 +28,60 @@ var (
 		"server's with a lower --slow (200us)")
 )
 
-// All joins two recordings or more, in any order: one of the server's host, the others of hosts of its clients. The
-// result has the times of the server's host. With keepUnmatched, calls that the server's recording does not have are
-// kept, though it is not known what the server did meanwhile.
+// All joins two recordings or more, in any order: some of servers' hosts, the others of hosts of their clients. The
+// result has the times of the server's host, of several that of the one with most calls, and then Hosts. With
+// keepUnmatched, calls that no server's recording has are kept, though it is not known what the server did meanwhile.
 func All(recs []*recording.Recording, keepUnmatched bool) (*recording.Recording, []Result, error) {
-	best, most := 0, 0
-	for i, s := range recs {
-		n := 0
-		for j, c := range recs {
-			if i == j {
-				continue
-			}
-			n += len(match(s, c).pairs)
-		}
-		if n > most {
-			best, most = i, n
-		}
-	}
-	if most == 0 {
+	pairs := pairsOf(recs)
+	servers := serversOf(pairs)
+	if len(servers) == 0 {
 		return nil, nil, whyNone(recs)
 	}
-	server := recs[best]
+	hosts := aligned(recs, pairs, servers)
+	whole := together(hosts)
+	coverages := make([]*serverCoverage, len(hosts))
+	for k, host := range hosts {
+		coverages[k] = newServerCoverage(host)
+	}
 	var results []Result
-	coverage := newServerCoverage(server)
+	why := whyNot(recs, pairs, servers)
 	for i, client := range recs {
-		if i == best {
+		if slices.Contains(servers, i) {
 			continue
 		}
-		r := joinTwo(server, client, coverage, keepUnmatched)
-		r.Index = i
-		results = append(results, r)
-		server.SetMeta(recording.MetaSlow, client.Meta[recording.MetaSlow]) // callers decide what is slow
+		for n, part := range partsOf(client, hosts) {
+			host, coverage := hosts[part.host], coverages[part.host]
+			r := joinTwo(host, part.of, coverage, keepUnmatched)
+			if n > 0 { // the rest of it is there
+				part.of = callsAlone(part.of)
+			}
+			if host != whole {
+				joinTwo(whole, part.of, coverage, keepUnmatched)
+			}
+			r.Index, r.Server, r.Why = i, servers[part.host], why[i]
+			results = append(results, r)
+			if r.Joined > 0 { // callers decide what is slow
+				host.SetMeta(recording.MetaSlow, client.Meta[recording.MetaSlow])
+				whole.SetMeta(recording.MetaSlow, client.Meta[recording.MetaSlow])
+			}
+		}
 	}
-	server.Index()
-	return server, results, nil
+	for _, host := range hosts {
+		host.Index()
+	}
+	whole.Index()
+	return whole, results, nil
+}
+
+// whyNot says of each recording that has no call in common with a server's host why, by its index.
+func whyNot(recs []*recording.Recording, pairs [][]int, servers []int) map[int]error {
+	out := map[int]error{}
+	for i, r := range recs {
+		if !slices.ContainsFunc(servers, func(s int) bool { return i == s || pairs[s][i] > 0 }) {
+			out[i] = whyNone([]*recording.Recording{recs[servers[0]], r})
+		}
+	}
+	return out
 }
 
 // whyNone says why no call was matched.

@@ -10,8 +10,10 @@ import (
 
 // Result counts what was joined of the recording of one clients' host, and what was not.
 type Result struct {
-	Index  int // of the recording
-	Joined int // calls
+	Index  int   // of the recording
+	Server int   // index of the recording of the server's host
+	Joined int   // calls
+	Why    error // no call of it is in the recording of a server's host
 	// calls without a counterpart that took the server less than FastNs: otherwise its recording would have them
 	Fast           int
 	FastNs         int64

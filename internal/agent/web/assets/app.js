@@ -101,8 +101,9 @@ let goes = false;
 addEventListener("keydown", (event) => {
 	const types = event.target.closest("input, select, textarea, dialog");
 	if (event.ctrlKey || event.metaKey || event.altKey || types) return;
-	const to = { o: "/", i: "/incidents", l: "/live", t: "/topology", c: "/compare" }[event.key];
-	if (goes && to) location.assign(to);
+	const pages = [...document.querySelectorAll("nav[aria-label=Pages] a:not(.brand)")];
+	const to = pages.find((page) => page.textContent[0].toLowerCase() === event.key);
+	if (goes && to) location.assign(to.href);
 	goes = event.key === "g";
 	const keys = document.getElementById("keys");
 	if (event.key === "?" && keys) keys.showModal();
@@ -110,7 +111,7 @@ addEventListener("keydown", (event) => {
 		event.preventDefault();
 		const field = document.querySelector("input[type=search]");
 		if (field) field.focus();
-		else location.assign("/incidents");
+		else location.assign(pages.find((page) => page.textContent === "Incidents").href);
 	}
 });
 if (document.body.matches(".incidents") && location.hash === "#search") {
