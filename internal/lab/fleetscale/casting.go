@@ -53,7 +53,7 @@ type script struct {
 	message proto.Message
 	host    string
 	ip      string // its first address; empty: an older agent does not say it
-	minutes bool // it has slowpath.minute
+	minutes bool   // it has slowpath.minute
 	set     []func(part)
 	calls   map[string]callKey // of the recording, by trace
 	rows    []row

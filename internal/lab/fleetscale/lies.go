@@ -26,6 +26,7 @@ type lie struct {
 	span   func(*trace.Span)
 	minute func(*metricdata.ExponentialHistogramDataPoint)
 	tenant string
+	taken  bool // it is within what clocks may be wrong
 }
 
 var allLies = []lie{
@@ -46,7 +47,8 @@ var allLies = []lie{
 			setInt(d.Attributes, "slowpath.slow_calls", math.MaxInt64)
 		},
 	},
-	{what: "the tenant of others", tenant: "others"},
+	{what: "the tenant of others", tenant: "others", taken: true},
+	{what: "a clock 23 h ahead", shift: 23 * time.Hour, taken: true},
 }
 
 func setInt(all []*common.KeyValue, key string, value int64) {
@@ -86,6 +88,14 @@ func (o *options) lies(ctx context.Context, s *stack, r *replay) error {
 			return err
 		}
 	}
+	from, to, err := s.Span(ctx)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	o.check("with that clock a question without a time is still of the last day",
+		from.Before(now.Add(-23*time.Hour)) && to.After(now), "%s to %s, and now it is %s",
+		from.UTC().Format(time.DateTime), to.UTC().Format(time.DateTime), now.UTC().Format(time.DateTime))
 	return o.refusals(ctx, conn)
 }
 
@@ -109,9 +119,9 @@ func (o *options) judgeLie(ctx context.Context, s *stack, l lie, host string, se
 	if err != nil {
 		return err
 	}
-	if l.tenant != "" {
-		o.check(l.what+": the gateway's is written", kept == sent && foreign == 0, "%d of %d rows, %d of others", kept,
-			sent, foreign)
+	if l.taken {
+		o.check(l.what+": taken, with the gateway's tenant", kept == sent && foreign == 0,
+			"%d of %d rows, %d of other tenants", kept, sent, foreign)
 		return nil
 	}
 	o.check(l.what+": refused and counted", kept == 0 && refused == sent, "%d of %d refused, %d in the tables",

@@ -26,6 +26,7 @@ type options struct {
 	fast                    bool
 	collector, python       string
 	outage, limit           time.Duration
+	queue                   int
 	out                     io.Writer
 	wrong                   int // checks that failed
 }
@@ -41,6 +42,7 @@ func measureCommand(ctx context.Context, args []string, out io.Writer) (err erro
 	f.StringVar(&o.python, "python", enginePython(), "`python` that has chdb")
 	f.DurationVar(&o.limit, "limit", 30*time.Minute, "how `long` it may take")
 	f.DurationVar(&o.outage, "outage", 10*time.Minute, "how `long` the engine is away, in the run of failures")
+	f.IntVar(&o.queue, "queue", 0, "`bytes` of each of the Collector's queues; 0: as in the chart")
 	what := f.String("run", "ingest", "`one` of "+strings.Join(slices.Sorted(maps.Keys(runs)), ", "))
 	if err := f.Parse(args); err != nil {
 		return errUsage
@@ -55,7 +57,7 @@ func measureCommand(ctx context.Context, args []string, out io.Writer) (err erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.limit)
 	defer cancel()
-	s, err := startStack(ctx, o.collector, o.python)
+	s, err := startStack(ctx, o.collector, o.python, o.queue)
 	if err != nil {
 		return errors.Join(err, s.stop())
 	}

@@ -116,7 +116,7 @@ type stack struct {
 	*manyhosts.ClickHouse
 }
 
-func startStack(ctx context.Context, collector, python string) (s *stack, err error) {
+func startStack(ctx context.Context, collector, python string, queue int) (s *stack, err error) {
 	s = &stack{}
 	if s.dir, err = os.MkdirTemp("", "fleet-scale"); err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func startStack(ctx context.Context, collector, python string) (s *stack, err er
 	if s.ClickHouse, err = manyhosts.OpenClickHouse(ctx, s.source, manyhosts.Login{}); err != nil {
 		return s, err
 	}
-	configuration, err := s.configuration("http://127.0.0.1:" + port)
+	configuration, err := s.configuration("http://127.0.0.1:"+port, queue)
 	if err != nil {
 		return s, err
 	}
@@ -156,7 +156,7 @@ func startStack(ctx context.Context, collector, python string) (s *stack, err er
 // configuration writes that of the chart's gateway, and what is different here: addresses on loopback, files in a
 // directory of its own, no compression, which the engine's HTTP side does not know, and the memory of the chart's
 // container in place of the machine's.
-func (s *stack) configuration(clickhouse string) (options []string, err error) {
+func (s *stack) configuration(clickhouse string, queue int) (options []string, err error) {
 	text, err := os.ReadFile(valuesFile)
 	if err != nil {
 		return nil, err
@@ -168,8 +168,11 @@ func (s *stack) configuration(clickhouse string) (options []string, err error) {
 	gateway := values["gateway"].(map[string]any)
 	gateway["tenant"], gateway["k8sattributes"] = tenant, false
 	gateway["clickhouse"] = map[string]any{"endpoint": clickhouse, "database": "slowpath"}
-	queue, _ := gateway["queueBytes"].(int)
-	s.queue = int64(queue)
+	if queue > 0 {
+		gateway["queueBytes"] = queue
+	}
+	size, _ := gateway["queueBytes"].(int)
+	s.queue = int64(size)
 	if text, err = os.ReadFile(gatewayFile); err != nil {
 		return nil, err
 	}

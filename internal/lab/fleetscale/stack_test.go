@@ -14,7 +14,7 @@ import (
 func TestConfiguration(t *testing.T) {
 	s := stack{dir: t.TempDir()}
 	t.Chdir("../../..")
-	options, err := s.configuration("http://127.0.0.1:8123")
+	options, err := s.configuration("http://127.0.0.1:8123", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
