@@ -36,6 +36,7 @@ func measureCommand(ctx context.Context, args []string, out io.Writer) (err erro
 	f := flag.NewFlagSet("fleetscale measure", flag.ContinueOnError)
 	f.IntVar(&o.agents, "agents", 1000, "how `many` agents are replayed, rounded up to whole recordings")
 	f.IntVar(&o.laps, "laps", 1, "how many `times` each replays the minutes of the recording")
+	minutes := f.Int("minutes", 0, "how many `minutes` of each part of the recording are replayed; 0: all")
 	f.IntVar(&o.incidents, "incidents", 20, "of how many recordings `one` has an incident, the others are quiet")
 	f.BoolVar(&o.fast, "fast", false, "as fast as all is taken, not at the pace of the agents")
 	f.StringVar(&o.collector, "collector", "", "`program` of the Collector, which scripts/collector prints")
@@ -48,11 +49,12 @@ func measureCommand(ctx context.Context, args []string, out io.Writer) (err erro
 		return errUsage
 	}
 	run, ok := runs[*what]
-	if !ok || f.NArg() != 1 || o.agents < 1 || o.laps < 1 || o.incidents < 1 || o.collector == "" {
+	if !ok || f.NArg() != 1 || o.agents < 1 || o.laps < 1 || o.incidents < 1 || *minutes < 0 ||
+		o.collector == "" {
 		f.Usage()
 		return errUsage
 	}
-	if o.recorded, err = readRecorded(f.Arg(0)); err != nil {
+	if o.recorded, err = readRecorded(f.Arg(0), time.Duration(*minutes)*time.Minute); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.limit)

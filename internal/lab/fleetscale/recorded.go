@@ -25,7 +25,8 @@ type take struct {
 	scripts []*script
 }
 
-func readRecorded(path string) (r recorded, err error) {
+// readRecorded reads a recording: so much of each of its two parts at most, where that is not 0.
+func readRecorded(path string, most time.Duration) (r recorded, err error) {
 	all, err := readPushes(path)
 	if err != nil {
 		return r, err
@@ -40,6 +41,9 @@ func readRecorded(path string) (r recorded, err error) {
 	if r.length < time.Minute {
 		return r, fmt.Errorf("the recording has %s before its incident and %s of it: it needs a minute of each",
 			before.Round(time.Second), after.Round(time.Second))
+	}
+	if most > 0 {
+		r.length = min(r.length, most)
 	}
 	r.quiet.from, r.incident.from = begin.Add(-r.length).UnixNano(), begin.UnixNano()
 	calls := map[string]callKey{}

@@ -105,7 +105,7 @@ func recordedPushes(t *testing.T) recorded {
 	if err := w.close(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := readRecorded(path)
+	r, err := readRecorded(path, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
