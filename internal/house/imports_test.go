@@ -132,6 +132,7 @@ var layers = map[string]int{
 	"internal/lab/matrix":                    7,
 	"internal/lab/scenario":                  5,
 	"internal/lab/curate":                    6,
+	"internal/lab/fleetscale":                9,
 	"internal/lab/grade":                     7,
 	"internal/lab/random":                    8,
 
