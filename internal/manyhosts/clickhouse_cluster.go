@@ -28,7 +28,8 @@ func onCluster(statement, cluster string) (out []string) {
 	engine := keptIn.FindStringSubmatch(rest)
 	if kind != "TABLE" || engine == nil {
 		if strings.Contains(rest, " REFRESH ") { // of its own shard
-			local := strings.NewReplacer("_row AS\n", "_row_local AS\n", "_row m FINAL", "_row_local m FINAL")
+			local := strings.NewReplacer("_row AS\n", "_row_local AS\n", "_row m FINAL", "_row_local m FINAL",
+				"_row n\n", "_row_local n\n", "_row h)", "_row_local h)")
 			rest = local.Replace(rest)
 		}
 		return []string{head(name) + rest}

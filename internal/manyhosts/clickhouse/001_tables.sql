@@ -156,7 +156,8 @@ SELECT r['slowpath.tenant'] AS tenant, r['slowpath.cluster'] AS cluster, r['host
   if(a['slowpath.parts.begins'] = '', [], JSONExtract(a['slowpath.parts.begins'], 'Array(Int64)')) AS begins,
   all_lengths AS lengths
 FROM otel_traces
-WHERE ServiceName = 'slowpath' AND Timestamp > now() - INTERVAL 14 DAY AND Timestamp < now() + INTERVAL 1 DAY;
+WHERE ServiceName = 'slowpath' AND Timestamp > now() - INTERVAL 14 DAY AND Timestamp < now() + INTERVAL 1 DAY
+  AND Duration <= 86400000000000; -- a day; what is negative is more, without its sign
 CREATE MATERIALIZED VIEW IF NOT EXISTS minute_in TO minute_row AS
 WITH Attributes AS a, ResourceAttributes AS r,
   if(position(a['server.address'], ':') > 0, '[' || a['server.address'] || ']', a['server.address']) ||
@@ -170,7 +171,11 @@ SELECT r['slowpath.tenant'] AS tenant, r['slowpath.cluster'] AS cluster, r['host
   PositiveBucketCounts AS counts
 FROM otel_metrics_exponential_histogram
 WHERE MetricName = 'slowpath.minute' AND StartTimeUnix > now() - INTERVAL 31 DAY
-  AND StartTimeUnix < now() + INTERVAL 1 DAY;
+  AND StartTimeUnix < now() + INTERVAL 1 DAY
+  AND Count <= 1000000000000 AND length(PositiveBucketCounts) <= 1000
+  AND arrayAll(c -> c <= Count, PositiveBucketCounts)
+  AND Max < 1000000000 AND toInt64OrZero(Attributes['slowpath.slow_calls']) BETWEEN 0 AND 1000000000000
+  AND toInt64OrZero(Attributes['slowpath.failed_calls']) BETWEEN 0 AND 1000000000000;
 -- Each hour the hours are made again of which minutes came since, however late.
 CREATE MATERIALIZED VIEW IF NOT EXISTS hour_in REFRESH EVERY 1 HOUR APPEND TO hour_row AS
 SELECT m.tenant AS tenant, m.cluster AS cluster, m.host AS host, toStartOfHour(m.at) AS at, m.node AS node,
@@ -203,6 +208,29 @@ SELECT ResourceAttributes['slowpath.tenant'] AS tenant, ResourceAttributes['slow
 FROM otel_metrics_exponential_histogram
 WHERE MetricName = 'slowpath.minute' AND ResourceAttributes['host.ip'] <> ''
   AND StartTimeUnix > now() - INTERVAL 31 DAY AND StartTimeUnix < now() + INTERVAL 1 DAY;
+-- Events, and whether their numbers can be.
+CREATE TABLE IF NOT EXISTS event (
+  Timestamp DateTime64(9), EventName LowCardinality(String), Body String,
+  ResourceAttributes Map(LowCardinality(String), String), LogAttributes Map(LowCardinality(String), String),
+  can_be UInt8
+) ENGINE = Null;
+CREATE MATERIALIZED VIEW IF NOT EXISTS event_in TO event AS
+WITH LogAttributes AS a
+SELECT Timestamp, EventName, Body, ResourceAttributes, LogAttributes,
+  toInt64OrZero(a['slowpath.calls']) BETWEEN 0 AND 1000000000000
+    AND toInt64OrZero(a['slowpath.slow_calls']) BETWEEN 0 AND 1000000000000
+    AND toInt64OrZero(a['slowpath.failed_calls']) BETWEEN 0 AND 1000000000000
+    AND toInt64OrZero(a['slowpath.lost.ns']) BETWEEN 0 AND 1000000000000000000
+    AND toInt64OrZero(a['slowpath.incident.ns']) BETWEEN 0 AND 34560000000000000
+    AND toInt64OrZero(a['slowpath.edge.ns']) BETWEEN 0 AND 34560000000000000
+    AND toFloat64OrZero(a['slowpath.excess_share']) BETWEEN 0 AND 1
+    AND toFloat64OrZero(a['slowpath.confidence']) BETWEEN 0 AND 1 AS can_be
+FROM otel_logs WHERE startsWith(EventName, 'slowpath.');
+CREATE MATERIALIZED VIEW IF NOT EXISTS refused_events_in TO refused AS
+SELECT ResourceAttributes['slowpath.tenant'] AS tenant, ResourceAttributes['host.name'] AS host, 'events' AS what,
+  today() AS day, count() AS refused
+FROM event WHERE NOT can_be
+GROUP BY tenant, host;
 CREATE MATERIALIZED VIEW IF NOT EXISTS incident_in TO incident_row AS
 WITH LogAttributes AS a, ResourceAttributes AS r
 SELECT r['slowpath.tenant'] AS tenant, r['slowpath.cluster'] AS cluster, r['host.name'] AS host,
@@ -213,8 +241,9 @@ SELECT r['slowpath.tenant'] AS tenant, r['slowpath.cluster'] AS cluster, r['host
   arrayMap(n -> if(match(n, '^(127\.|\[::1\]|/)'), host || ' ' || n, n),
     if(a['slowpath.nodes'] = '', [], JSONExtract(a['slowpath.nodes'], 'Array(String)'))) AS nodes,
   if(a['slowpath.callers'] = '', [], JSONExtract(a['slowpath.callers'], 'Array(String)')) AS callers
-FROM otel_logs
-WHERE EventName = 'slowpath.incident' AND Timestamp > now() - INTERVAL 400 DAY AND Timestamp < now() + INTERVAL 1 DAY;
+FROM event
+WHERE can_be AND EventName = 'slowpath.incident'
+  AND Timestamp > now() - INTERVAL 400 DAY AND Timestamp < now() + INTERVAL 1 DAY;
 CREATE MATERIALIZED VIEW IF NOT EXISTS finding_in TO finding_row AS
 WITH LogAttributes AS a, ResourceAttributes AS r
 SELECT r['slowpath.tenant'] AS tenant, r['slowpath.cluster'] AS cluster, r['host.name'] AS host,
@@ -228,8 +257,9 @@ SELECT r['slowpath.tenant'] AS tenant, r['slowpath.cluster'] AS cluster, r['host
     AS culprit,
   arrayMap(n -> if(match(n, '^(127\.|\[::1\]|/)'), host || ' ' || n, n),
     if(a['slowpath.nodes'] = '', [], JSONExtract(a['slowpath.nodes'], 'Array(String)'))) AS nodes
-FROM otel_logs
-WHERE EventName = 'slowpath.finding' AND Timestamp > now() - INTERVAL 400 DAY AND Timestamp < now() + INTERVAL 1 DAY;
+FROM event
+WHERE can_be AND EventName = 'slowpath.finding'
+  AND Timestamp > now() - INTERVAL 400 DAY AND Timestamp < now() + INTERVAL 1 DAY;
 CREATE MATERIALIZED VIEW IF NOT EXISTS change_in TO change_row AS
 WITH LogAttributes AS a, ResourceAttributes AS r, a['server.address'] AS address
 SELECT r['slowpath.tenant'] AS tenant, r['slowpath.cluster'] AS cluster, r['host.name'] AS host, Timestamp AS at,
@@ -237,8 +267,9 @@ SELECT r['slowpath.tenant'] AS tenant, r['slowpath.cluster'] AS cluster, r['host
   if(match(address, '^(127\.|\[::1\]|/)'), host || ' ' || address, address) AS node, Body AS text,
   arrayStringConcat(if(a['slowpath.change.by'] = '', [], JSONExtract(a['slowpath.change.by'], 'Array(String)')), ', ')
     AS who
-FROM otel_logs
-WHERE EventName = 'slowpath.change' AND Timestamp > now() - INTERVAL 400 DAY AND Timestamp < now() + INTERVAL 1 DAY;
+FROM event
+WHERE can_be AND EventName = 'slowpath.change'
+  AND Timestamp > now() - INTERVAL 400 DAY AND Timestamp < now() + INTERVAL 1 DAY;
 CREATE MATERIALIZED VIEW IF NOT EXISTS edge_in TO edge_row AS
 WITH LogAttributes AS a, ResourceAttributes AS r, a['server.address'] AS address
 SELECT r['slowpath.tenant'] AS tenant, r['slowpath.cluster'] AS cluster, r['host.name'] AS host,
@@ -248,20 +279,26 @@ SELECT r['slowpath.tenant'] AS tenant, r['slowpath.cluster'] AS cluster, r['host
   if(match(address, '^(127\.|\[::1\]|/)'), host || ' ' || address, address) AS node,
   toInt64OrZero(a['slowpath.calls']) AS calls, toInt64OrZero(a['slowpath.slow_calls']) AS slow,
   toInt64OrZero(a['slowpath.lost.ns']) AS lost_ns
-FROM otel_logs
-WHERE EventName = 'slowpath.edge' AND Timestamp > now() - INTERVAL 31 DAY AND Timestamp < now() + INTERVAL 1 DAY;
+FROM event
+WHERE can_be AND EventName = 'slowpath.edge'
+  AND Timestamp > now() - INTERVAL 31 DAY AND Timestamp < now() + INTERVAL 1 DAY;
 CREATE MATERIALIZED VIEW IF NOT EXISTS refused_calls_in TO refused AS
 SELECT ResourceAttributes['slowpath.tenant'] AS tenant, ResourceAttributes['host.name'] AS host, 'calls' AS what,
   today() AS day, count() AS refused
 FROM otel_traces
-WHERE ServiceName = 'slowpath' AND NOT (Timestamp > now() - INTERVAL 14 DAY AND Timestamp < now() + INTERVAL 1 DAY)
+WHERE ServiceName = 'slowpath' AND NOT (Timestamp > now() - INTERVAL 14 DAY AND Timestamp < now() + INTERVAL 1 DAY
+  AND Duration <= 86400000000000)
 GROUP BY tenant, host;
 CREATE MATERIALIZED VIEW IF NOT EXISTS refused_minutes_in TO refused AS
 SELECT ResourceAttributes['slowpath.tenant'] AS tenant, ResourceAttributes['host.name'] AS host, 'minutes' AS what,
   today() AS day, count() AS refused
 FROM otel_metrics_exponential_histogram
 WHERE MetricName = 'slowpath.minute'
-  AND NOT (StartTimeUnix > now() - INTERVAL 31 DAY AND StartTimeUnix < now() + INTERVAL 1 DAY)
+  AND NOT (StartTimeUnix > now() - INTERVAL 31 DAY AND StartTimeUnix < now() + INTERVAL 1 DAY
+  AND Count <= 1000000000000 AND length(PositiveBucketCounts) <= 1000
+  AND arrayAll(c -> c <= Count, PositiveBucketCounts)
+  AND Max < 1000000000 AND toInt64OrZero(Attributes['slowpath.slow_calls']) BETWEEN 0 AND 1000000000000
+  AND toInt64OrZero(Attributes['slowpath.failed_calls']) BETWEEN 0 AND 1000000000000)
 GROUP BY tenant, host;
 -- The names of nodes at their own host, such as those of its loopback device, with the names that callers use: the ends
 -- of the same calls say which are the same, and the addresses that one host alone has.
