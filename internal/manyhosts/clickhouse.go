@@ -171,9 +171,10 @@ func plain(v reflect.Value) any {
 // ErrNoMinutes says that there is nothing to ask.
 var ErrNoMinutes = errors.New("no minute of calls yet: agents send them to a collector by slowpath serve --otlp")
 
-// Span implements Source: the last day of what there is.
+// Span implements Source: the last day of what there is, up to now: a clock that is ahead says nothing of the end.
 func (c *ClickHouse) Span(ctx context.Context) (from, to time.Time, err error) {
-	r, err := c.Query(ctx, "SELECT toUnixTimestamp(max(at)) * 1000000000 AS last FROM minute_row", Filter{})
+	r, err := c.Query(ctx, "SELECT toUnixTimestamp(least(max(at), now())) * 1000000000 AS last FROM minute_row",
+		Filter{})
 	if err != nil {
 		return from, to, err
 	}
