@@ -14,7 +14,12 @@ CREATE TABLE IF NOT EXISTS otel_logs (
   SeverityNumber UInt8, ServiceName LowCardinality(String), Body String, ResourceSchemaUrl LowCardinality(String),
   ResourceAttributes Map(LowCardinality(String), String), ScopeSchemaUrl LowCardinality(String), ScopeName String,
   ScopeVersion LowCardinality(String), ScopeAttributes Map(LowCardinality(String), String),
-  LogAttributes Map(LowCardinality(String), String), EventName String
+  LogAttributes Map(LowCardinality(String), String),
+  -- The exporter leaves it out where it could not ask for the columns of this table when it started.
+  EventName String DEFAULT multiIf(mapContains(LogAttributes, 'slowpath.incident.state'), 'slowpath.incident',
+    mapContains(LogAttributes, 'slowpath.confidence'), 'slowpath.finding',
+    mapContains(LogAttributes, 'slowpath.change.kind'), 'slowpath.change',
+    mapContains(LogAttributes, 'slowpath.edge.ns'), 'slowpath.edge', '')
 ) ENGINE = Null;
 CREATE TABLE IF NOT EXISTS otel_metrics_exponential_histogram (
   ResourceAttributes Map(LowCardinality(String), String), ResourceSchemaUrl String, ScopeName String,
