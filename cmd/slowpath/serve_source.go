@@ -121,8 +121,9 @@ type shownSources struct {
 	source string
 	bucket bucket.Options
 
-	mu  sync.Mutex // held while one is opened: they share the terminal and the folder of the cache
-	all map[string]*shownSource
+	mu      sync.Mutex // of all
+	all     map[string]*shownSource
+	opening sync.Mutex // held while one is opened: they share the terminal and the folder of the cache
 }
 
 // shownSource is that of a tenant.
@@ -207,10 +208,10 @@ func (one *shownSource) has(at web.When, isBucket bool) bool {
 
 // openAgain opens a source, and closes what was open of it.
 func (s *shownSources) openAgain(ctx context.Context, one *shownSource, tenant string, at web.When) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	one.Lock()
+	one.Lock() // waits for those who ask it, and nobody waits for that but they
 	defer one.Unlock()
+	s.opening.Lock()
+	defer s.opening.Unlock()
 	if one.has(at, strings.HasPrefix(s.source, bucketScheme)) {
 		return nil // another request was here before
 	}

@@ -15,6 +15,9 @@ import (
 	"slowpath/internal/recording"
 )
 
+// maxBuckets is how many a native histogram may have; those of agents have some hundred.
+const maxBuckets = 2000
+
 // bounds are those of a bucket, in seconds: above the one, up to the other.
 type bounds struct{ least, most float64 }
 
@@ -71,6 +74,9 @@ func (p *Prometheus) histograms(ctx context.Context, n *numbers, f *Filter) erro
 			for _, b := range v.Histogram.Buckets {
 				of := bounds{float64(b.Lower), float64(b.Upper)}
 				if buckets[of] == nil {
+					if len(buckets) == maxBuckets {
+						return errTooMany
+					}
 					buckets[of] = h.unknown()
 				}
 				h.put(buckets[of], v.Timestamp, float64(b.Count))
@@ -93,6 +99,9 @@ func (p *Prometheus) histograms(ctx context.Context, n *numbers, f *Filter) erro
 		values := h.unknown()
 		for _, v := range s.Values {
 			h.put(values, v.Timestamp, float64(v.Value))
+		}
+		if err := h.count(); err != nil {
+			return err
 		}
 		if upTo[at] == nil {
 			upTo[at] = map[float64]float64{}

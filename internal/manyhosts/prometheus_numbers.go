@@ -88,8 +88,8 @@ func parted(labels model.Metric, f family) (target model.Metric, own map[string]
 
 // add adds a series of a family.
 func (n *numbers) add(f family, s model.SampleStream) error {
-	if n.values += n.points; n.values > maxValues {
-		return errTooMany
+	if err := n.count(); err != nil {
+		return err
 	}
 	target, own := parted(s.Metric, f)
 	key := target.String()
@@ -111,6 +111,14 @@ func (n *numbers) add(f family, s model.SampleStream) error {
 		if i, ok := n.put(of, v.Timestamp, float64(v.Value)); ok {
 			a.seen[i] = true
 		}
+	}
+	return nil
+}
+
+// count counts the values of a series.
+func (n *numbers) count() error {
+	if n.values += n.points; n.values > maxValues {
+		return errTooMany
 	}
 	return nil
 }

@@ -199,16 +199,18 @@ func TestPrometheusAddress(t *testing.T) {
 		o    PrometheusOptions
 		want string
 	}{
-		"prometheus://h":               {want: "http://h:9090/api/v1/query_range"},
-		"prometheus://h:1/select/0/":   {want: "http://h:1/select/0/api/v1/query_range"},
-		"prometheuss://h/prometheus":   {want: "https://h/prometheus/api/v1/query_range"},
-		"prometheus://":                {want: "write prometheus://HOST:9090"},
-		"prometheus://h?x=1":           {want: "write prometheus://HOST:9090"},
-		"prometheus://me:secret@h":     {want: "PROMETHEUS_TOKEN"},
-		"prometheus://other":           {secret, "use prometheuss://, or --plain"},
-		"prometheus://other-2":         {plain, "http://other-2:9090/api/v1/query_range"},
-		"prometheus://127.0.0.1":       {secret, "http://127.0.0.1:9090/api/v1/query_range"},
-		"prometheuss://h":              {PrometheusOptions{Headers: file("X-Scope-OrgID: a\n")}, "https://h/api/v1/query_range"},
+		"prometheus://h":             {want: "http://h:9090/api/v1/query_range"},
+		"prometheus://h:1/select/0/": {want: "http://h:1/select/0/api/v1/query_range"},
+		"prometheuss://h/prometheus": {want: "https://h/prometheus/api/v1/query_range"},
+		"prometheus://":              {want: "write prometheus://HOST:9090"},
+		"prometheus://h?x=1":         {want: "write prometheus://HOST:9090"},
+		"prometheus://me:secret@h":   {want: "PROMETHEUS_TOKEN"},
+		"prometheus://other":         {secret, "use prometheuss://, or --plain"},
+		"prometheus://other-2":       {plain, "http://other-2:9090/api/v1/query_range"},
+		"prometheus://127.0.0.1":     {secret, "http://127.0.0.1:9090/api/v1/query_range"},
+		"prometheuss://h": {
+			PrometheusOptions{Headers: file("X-Scope-OrgID: a\n")}, "https://h/api/v1/query_range",
+		},
 		"prometheuss://no-file":        {PrometheusOptions{Headers: "/no/file"}, "/no/file"},
 		"prometheuss://no-header":      {PrometheusOptions{Headers: file("secret\n")}, "write \"Name: value\""},
 		"prometheuss://no-certificate": {PrometheusOptions{CA: file("x")}, "no certificate in PEM"},

@@ -82,7 +82,7 @@ func (a *access) sufficient(o Options) error {
 	}
 	for token := range tokens {
 		if len(token) < minToken {
-			return fmt.Errorf("a token of --token-file has %d characters, which can be guessed: "+
+			return fmt.Errorf("a token has %d characters, which can be guessed: "+
 				"use %d or more, such as those of: head -c 24 /dev/urandom | base64", len(token), minToken)
 		}
 	}
@@ -172,7 +172,7 @@ func setHeaders(h http.Header) {
 func (a *access) refuses(r *http.Request) (int, error) {
 	if !a.isOurs(r.Host) {
 		return http.StatusMisdirectedRequest, fmt.Errorf(
-			"%s is not a name of this agent: open %s, or start it with --host-name", quoted(r.Host), a.address)
+			"%s is not a name of this page: open %s, or start slowpath with --host-name", quoted(r.Host), a.address)
 	}
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":
@@ -203,7 +203,7 @@ func (a *access) refusesWrite(r *http.Request) (int, error) {
 	}
 	if !a.writes {
 		return http.StatusForbidden, errors.New(
-			"this agent is read-only for other hosts: start it with --allow-writes")
+			"this page is read-only for other hosts: start the agent with --allow-writes")
 	}
 	_, err := r.Cookie(a.cookieName())
 	isBrowser := err == nil || r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""

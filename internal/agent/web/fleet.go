@@ -46,10 +46,9 @@ type Fleet struct {
 
 // Bounds of what the page asks.
 const (
-	maxAsking    = 4 // questions at a time
-	askTime      = 100 * time.Second
-	waitToAsk    = 20 * time.Second
-	answerAge    = 30 * time.Second // for which an answer is as good as a new one
+	maxAsking    = 4                 // questions at a time
+	askTime      = 100 * time.Second // of a request
+	answerAge    = 30 * time.Second  // for which an answer is as good as a new one
 	maxAnswers   = 256
 	overviewRows = 10
 	tableRows    = 200
@@ -63,7 +62,7 @@ func NewFleet(o FleetOptions) (*Fleet, error) {
 	}
 	f := &Fleet{o: o, asking: make(chan struct{}, maxAsking)}
 	var err error
-	f.site, err = newSite(o.Options, fleetNavigation, func() *statusPill { return nil })
+	f.site, err = newSite(o.Options, "slowpath", fleetNavigation, func() *statusPill { return nil })
 	return f, err
 }
 
@@ -85,7 +84,11 @@ func (f *Fleet) routes() http.Handler {
 		"POST /login":                  f.login,
 		"POST /logout":                 f.logout,
 	} {
-		m.HandleFunc(pattern, f.answering(answer))
+		m.HandleFunc(pattern, f.answering(func(w http.ResponseWriter, r *http.Request) error {
+			ctx, cancel := context.WithTimeout(r.Context(), askTime)
+			defer cancel()
+			return answer(w, r.WithContext(ctx))
+		}))
 	}
 	m.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	m.Handle("GET /assets/", assetsHandler())
@@ -199,16 +202,12 @@ func (f *Fleet) question(ctx context.Context, s manyhosts.Source, q manyhosts.Qu
 	if answer, ok := f.answers.get(key, f.o.Now()); ok {
 		return answer, nil
 	}
-	wait, cancel := context.WithTimeout(ctx, waitToAsk)
-	defer cancel()
 	select {
 	case f.asking <- struct{}{}:
 		defer func() { <-f.asking }()
-	case <-wait.Done():
+	case <-ctx.Done():
 		return manyhosts.Answer{}, tooBusy{"too many questions are asked at this time: try again"}
 	}
-	ctx, cancel = context.WithTimeout(ctx, askTime)
-	defer cancel()
 	answer, err := manyhosts.Ask(ctx, s, q, a.filter)
 	if err == nil {
 		f.answers.keep(key, f.o.Now(), answer)
@@ -233,17 +232,21 @@ type asking struct {
 	err      error
 }
 
+// begin reads what a request asks, and opens the source.
+func (f *Fleet) begin(r *http.Request, limit int) (a asked, opened Opened, err error) {
+	if a, err = f.ask(r, limit); err == nil {
+		opened, err = f.open(r.Context(), &a)
+	}
+	return a, opened, err
+}
+
 // document answers GET /api/v1/fleet/QUESTION.
 func (f *Fleet) document(w http.ResponseWriter, r *http.Request) error {
 	q, ok := manyhosts.QuestionOf(r.PathValue("question"))
 	if !ok {
 		return notFound{"there is no question " + quoted(r.PathValue("question"))}
 	}
-	a, err := f.ask(r, tableRows)
-	if err != nil {
-		return err
-	}
-	opened, err := f.open(r.Context(), &a)
+	a, opened, err := f.begin(r, tableRows)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,9 @@ func ofMany(t testing.TB, tenant string, names ...string) *manyhosts.Folder {
 	dir := t.TempDir()
 	for _, name := range names {
 		in := filepath.Join(dir, tenant, "cluster=shop", "host="+name)
+		if cluster, scenario, ok := strings.Cut(name, "/"); ok { // of which all are the same host
+			name, in = scenario, filepath.Join(dir, tenant, "cluster="+cluster, "host=redis-1")
+		}
 		if err := os.MkdirAll(in, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +102,7 @@ func TestFleetPages(t *testing.T) {
 	for _, want := range []string{
 		"slow at 2 nodes: ", "KEYS holds the event loop", "Fix: Remove the CPU limit",
 		"slowpath fleet recordings/ doctor slow-command/20261120T030000Z-1",
-		`href="/incident?host=slow-command&amp;id=20261120T030000Z-1"`, "<rect", "sp.grade[",
+		`href="/incident?cluster=shop&amp;host=slow-command&amp;id=20261120T030000Z-1"`, "<rect", "sp.grade[",
 	} {
 		if got.code != 200 || !strings.Contains(got.body, want) {
 			t.Errorf("the overview: %d, without %s", got.code, want)
@@ -134,6 +137,24 @@ func TestFleetPages(t *testing.T) {
 	}
 	if got := s.ask("GET", "/?node=%3Cscript%3E", ""); strings.Contains(got.body, "<script>") {
 		t.Error("what is asked about comes back as HTML")
+	}
+}
+
+// TestFleetClusters: incidents of two clusters whose hosts have the same names are apart.
+func TestFleetClusters(t *testing.T) {
+	folder := ofMany(t, "all", "shop/slow-command", "bank/server-cfs-throttled")
+	s := showFleet(t, web.FleetOptions{Source: "x", Open: opener(map[string]manyhosts.Source{"": folder})})
+	overview := s.ask("GET", "/", "").body
+	for cluster, cause := range map[string]string{"shop": "slow-command", "bank": "server-cfs-throttled"} {
+		at := "/incident?cluster=" + cluster + "&host=redis-1&id=20261120T030000Z-1"
+		if !strings.Contains(overview, strings.ReplaceAll(at, "&", "&amp;")) {
+			t.Errorf("no link to %s", at)
+		}
+		_, causes, _ := strings.Cut(s.ask("GET", at, "").body, "<h2>Why")
+		causes, _, _ = strings.Cut(causes, "</section>")
+		if strings.Count(causes, `class="finding"`) != 1 || !strings.Contains(causes, cause) {
+			t.Errorf("%s: %s", cluster, causes)
+		}
 	}
 }
 

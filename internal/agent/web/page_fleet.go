@@ -90,11 +90,7 @@ func (f *Fleet) frame(r *http.Request, a *asked) fleetFrame {
 
 // overviewPage answers GET /.
 func (f *Fleet) overviewPage(w http.ResponseWriter, r *http.Request) error {
-	a, err := f.ask(r, overviewRows)
-	if err != nil {
-		return err
-	}
-	opened, err := f.open(r.Context(), &a)
+	a, opened, err := f.begin(r, overviewRows)
 	if err != nil {
 		return err
 	}
@@ -124,18 +120,20 @@ func headline(since, why, worst asking) (said, class string) {
 	if since.err != nil {
 		return "The source did not answer", "inconclusive"
 	}
-	var calls, slow, failed, nodes int64 // nodes with slow calls
+	var calls, slow, failed, incidents, nodes int64 // nodes with slow calls
 	rows := since.answer.Rows
 	for _, row := range rows.Values {
 		calls, slow = calls+rows.Int(row, "calls"), slow+rows.Int(row, "slow")
-		failed += rows.Int(row, "failed")
+		failed, incidents = failed+rows.Int(row, "failed"), incidents+rows.Int(row, "incidents_begin")
 	}
 	for _, row := range worst.answer.Rows.Values {
 		if worst.answer.Rows.Int(row, "slow") > 0 {
 			nodes++
 		}
 	}
-	class = "healthy"
+	if class = "healthy"; why.err != nil || incidents > 0 { // without a cause
+		class = "inconclusive"
+	}
 	switch {
 	case calls == 0:
 		return "No call was seen in this time", "inconclusive"
@@ -220,12 +218,13 @@ func (f *Fleet) causesOf(r *http.Request, why asking) (causes []fleetCause, shar
 	rows := why.answer.Rows
 	for _, row := range rows.Values {
 		host, id := rows.Text(row, "host"), rows.Text(row, "incident")
+		cluster := rows.Text(row, "cluster")
 		seen := ""
 		if n := rows.Int(row, "hosts"); n > 1 {
 			seen = ", seen from " + format.Count(n, "host")
 		}
 		one := f.causeOf(rows, row, host, id)
-		one.Link = incidentLink(host, id)
+		one.Link = incidentLink(cluster, host, id)
 		one.Said = fmt.Sprintf("%s · %s in %s at %s%s · %s to %s", rows.Text(row, "cause"),
 			format.Count(rows.Int(row, "slow"), "slow call"), format.Count(rows.Int(row, "incidents"), "incident"),
 			format.Count(rows.Int(row, "nodes"), "node"), seen, rows.Shown(row, "since_unix_ns"),
@@ -257,8 +256,10 @@ func (f *Fleet) causeOf(rows manyhosts.Rows, row []any, host, id string) fleetCa
 	}
 }
 
-func incidentLink(host, id string) string {
-	return (&asked{values: map[string][]string{}}).link("/incident", "host", host, "id", id)
+func incidentLink(cluster, host, id string) string {
+	a := asked{values: map[string][]string{}}
+	a.keep("cluster", cluster)
+	return a.link("/incident", "host", host, "id", id)
 }
 
 // doctor is the command that judges an incident by the recordings of all hosts.
@@ -298,7 +299,7 @@ func (f *Fleet) tableOf(r *http.Request, one asking) fleetTable {
 			switch host, id := rows.Text(row, "host"), rows.Text(row, "id"); {
 			case text == "":
 			case column == "id" && host != "":
-				c.Link = incidentLink(host, id)
+				c.Link = incidentLink(rows.Text(row, "cluster"), host, id)
 			case column == "node", column == "caller", column == "cluster":
 				c.Link = one.asked.link("/", column, rows.Text(row, column))
 			}
@@ -330,11 +331,7 @@ func (f *Fleet) questionPage(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return notFound{"there is no question " + quoted(r.PathValue("question"))}
 	}
-	a, err := f.ask(r, tableRows)
-	if err != nil {
-		return err
-	}
-	opened, err := f.open(r.Context(), &a)
+	a, opened, err := f.begin(r, tableRows)
 	if err != nil {
 		return err
 	}

@@ -57,12 +57,13 @@ type site struct {
 	access  *access
 	log     *limitedLog
 	version string
+	name    string // of what writes its log
 	nav     func(page string) []link
 	status  func() *statusPill // in the head of every page
 }
 
-func newSite(o Options, nav func(string) []link, status func() *statusPill) (site, error) {
-	s := site{log: &limitedLog{to: o.Log, now: o.Now}, version: o.Version, nav: nav, status: status}
+func newSite(o Options, name string, nav func(string) []link, status func() *statusPill) (site, error) {
+	s := site{log: &limitedLog{to: o.Log, now: o.Now}, version: o.Version, name: name, nav: nav, status: status}
 	var err error
 	s.access, err = newAccess(o, s.log)
 	return s, err
@@ -135,7 +136,7 @@ func assetsHandler() http.Handler {
 			body, err = []byte(report.PageStyle()), nil
 		}
 		if err != nil {
-			sendJSON(w, http.StatusNotFound, Error{ErrorSchema, quoted(name) + " is no file of this agent"})
+			sendJSON(w, http.StatusNotFound, Error{ErrorSchema, quoted(name) + " is no file of this page"})
 			return
 		}
 		sum := sha256.Sum256(body)

@@ -56,7 +56,7 @@ func (s *site) answering(answer func(http.ResponseWriter, *http.Request) error) 
 		defer func() {
 			if p := recover(); p != nil && p != http.ErrAbortHandler {
 				s.log.say(fmt.Sprintf("web: %s: %v: %s", r.URL.Path, p, debug.Stack()))
-				sendError(w, r, http.StatusInternalServerError, "this is a bug of slowpath; the agent's log has more")
+				sendError(w, r, http.StatusInternalServerError, "this is a bug of slowpath; "+s.name+"'s log has more")
 			}
 		}()
 		if err := answer(w, r); err != nil {
@@ -108,7 +108,7 @@ func (s *site) failure(r *http.Request, err error) (code int, said string) {
 		if errno := syscall.Errno(0); errors.As(err, &errno) {
 			said += ": " + errno.Error()
 		}
-		said += "; the agent's log has more"
+		said += "; " + s.name + "'s log has more"
 	}
 	return code, said
 }
@@ -129,7 +129,7 @@ func withErrors(m *http.ServeMux) http.Handler {
 			sendError(w, r, told.code, fmt.Sprintf("%s is not possible here, but %s", quoted(r.Method),
 				told.header.Get("Allow")))
 		case http.StatusNotFound:
-			sendError(w, r, told.code, quoted(r.URL.Path)+" is no address of this agent")
+			sendError(w, r, told.code, quoted(r.URL.Path)+" is no address of this page")
 		default:
 			m.ServeHTTP(w, r) // a redirect to the clean path
 		}

@@ -99,7 +99,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{o: o, started: o.Now()}
 	var err error
-	if s.site, err = newSite(o, navigation, s.state); err != nil {
+	if s.site, err = newSite(o, "the agent", navigation, s.state); err != nil {
 		return nil, err
 	}
 	s.stream = newStream(o.View, o.Now)

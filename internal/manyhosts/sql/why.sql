@@ -1,7 +1,7 @@
 -- Why calls were slow: the causes that incidents were judged to have, each with what it says where it cost most.
 SELECT c.cause AS cause, c.incidents AS incidents, c.hosts AS hosts, coalesce(n.nodes, 0) AS nodes, c.slow AS slow,
-  c.since_unix_ns AS since_unix_ns, c.until_unix_ns AS until_unix_ns, c.confidence AS confidence, t.host AS host,
-  t.incident AS incident, t.title AS title, t.evidence AS evidence, t.culprit AS culprit, t.fix AS fix
+  c.since_unix_ns AS since_unix_ns, c.until_unix_ns AS until_unix_ns, c.confidence AS confidence, t.cluster AS cluster,
+  t.host AS host, t.incident AS incident, t.title AS title, t.evidence AS evidence, t.culprit AS culprit, t.fix AS fix
 FROM (
   SELECT f.cause, count(DISTINCT f.host || ' ' || f.incident) AS incidents, count(DISTINCT f.host) AS hosts,
     sum(f.slow) AS slow, min(f.at_ns) AS since_unix_ns, max(f.at_ns + f.ns) AS until_unix_ns,
