@@ -38,7 +38,7 @@ a lab that was killed are removed when the next one starts.`,
 	a.Prepare(c)
 	c.AddCommand(a.scenarios(), a.run(), a.gradeCommand(), a.servers(), a.clients(), a.apps(), a.up(), a.cluster(),
 		a.down(),
-		a.matrix(), a.sink(), a.codisProxy(), a.migrateSlots(), a.ManCommand())
+		a.benchmarkCommand(), a.matrix(), a.sink(), a.codisProxy(), a.migrateSlots(), a.ManCommand())
 	cli.InOrder(c)
 	cli.Complete(c, completions, flagCompletions)
 	return c

@@ -81,6 +81,7 @@ var layers = map[string]int{
 	"internal/diagnose/facts":   3,
 	"internal/diagnose/remedy":  4,
 	"internal/diagnose/changes": 4,
+	"internal/diagnose/law":     4,
 	"internal/diagnose/cause":   5,
 	"internal/diagnose/verdict": 6,
 	"internal/diagnose/compare": 7,
@@ -135,6 +136,7 @@ var layers = map[string]int{
 	"internal/lab/fleetscale":                9,
 	"internal/lab/grade":                     7,
 	"internal/lab/random":                    8,
+	"internal/lab/benchmark":                 9,
 
 	"internal/agent":     8,
 	"internal/agent/web": 9,

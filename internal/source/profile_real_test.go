@@ -88,7 +88,7 @@ func foundIn(t *testing.T, d verdict.Diagnosis, id, fact string) {
 			continue
 		}
 		for _, e := range f.Evidence {
-			if e.Source == recording.SourceProfile && strings.Contains(e.Text, fact) && f.Strength > 0.9 {
+			if e.Source == recording.SourceProfile && strings.Contains(e.Text, fact) && f.Doubts == 0 {
 				return
 			}
 		}

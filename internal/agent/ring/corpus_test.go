@@ -114,7 +114,7 @@ func line(rec *recording.Recording, tier recording.Tier) string {
 	var b strings.Builder
 	b.WriteString(d.Verdict)
 	for _, f := range d.Findings {
-		fmt.Fprintf(&b, " | %s %.4f %.4f %s %s", f.Cause, f.ExcessShare, f.Strength, f.Grade, f.Because)
+		fmt.Fprintf(&b, " | %s %.4f %s %s", f.Cause, f.ExcessShare, f.Grade, f.Because)
 	}
 	return b.String()
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // Packages of the diagnosis that decide, as folders of internal/diagnose: each comes after those that it imports.
-var Packages = []string{"account", "facts", "changes", "remedy", "cause", "verdict", "compare"}
+var Packages = []string{"account", "facts", "changes", "law", "remedy", "cause", "verdict", "compare"}
 
 // tools are the other folders of internal/diagnose: no verdict hangs on them.
 var tools = []string{"bounds", "corpus", "sensitivity"}
@@ -74,9 +74,6 @@ type reader struct {
 	text     map[string][]byte
 	bounds   []Bound
 	problems []Problem
-	// confidence is the index of the parameter "confidence" of functions, and of the field of structures, by name:
-	// numbers passed for it are not bounds.
-	confidence map[string]int
 }
 
 // Read reads the packages of the diagnosis below root. The bounds are sorted by package, file and line.
@@ -84,7 +81,7 @@ func Read(root string) ([]Bound, []Problem, error) {
 	if err := allNamed(root); err != nil {
 		return nil, nil, err
 	}
-	r := &reader{fset: token.NewFileSet(), text: map[string][]byte{}, confidence: map[string]int{}}
+	r := &reader{fset: token.NewFileSet(), text: map[string][]byte{}}
 	for _, pkg := range Packages {
 		paths, err := filepath.Glob(filepath.Join(root, "internal/diagnose", pkg, "*.go"))
 		if err != nil {
@@ -128,34 +125,7 @@ func (r *reader) add(pkg, path string, text []byte) error {
 		return err
 	}
 	r.files, r.text[path] = append(r.files, file{path, pkg, f}), text
-	ast.Inspect(f, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.FuncDecl:
-			r.findConfidence(n.Name.Name, n.Type.Params)
-		case *ast.TypeSpec:
-			if s, ok := n.Type.(*ast.StructType); ok {
-				r.findConfidence(n.Name.Name, s.Fields)
-			}
-		}
-		return true
-	})
 	return nil
-}
-
-// findConfidence notes at which index a function's parameters, or the fields of a structure, have the confidence.
-func (r *reader) findConfidence(name string, fields *ast.FieldList) {
-	i := 0
-	for _, field := range fields.List {
-		for _, n := range field.Names {
-			if isConfidenceName(n.Name) {
-				r.confidence[name] = i
-			}
-			i++
-		}
-		if len(field.Names) == 0 { // embedded
-			i++
-		}
-	}
 }
 
 func (r *reader) read() ([]Bound, []Problem) {

@@ -14,8 +14,7 @@ import (
 //   - units: 1000, 1e6, 1e7 (percent) and 1e9 as a factor or a divisor; the 0.5 of rounding; 1e-9, which guards a
 //     division;
 //   - numbers that a whole number is equal or unequal to, and lengths up to 2: they describe a form;
-//   - indices, lengths of slices, quantiles, and numbers in texts;
-//   - the confidence of a finding, and the strength of its evidence.
+//   - indices, lengths of slices, quantiles, and numbers in texts.
 func (r *reader) literals(f file) {
 	var above []ast.Node
 	ast.Inspect(f.syntax, func(n ast.Node) bool {
@@ -43,7 +42,7 @@ func (r *reader) isBound(lit *ast.BasicLit, above []ast.Node) bool {
 	return !r.isForm(lit, above) && (lit.Kind == token.FLOAT || isCompared(lit, v, above)) && !isUnit(v, above)
 }
 
-// isForm: the number is declared, or belongs to a text, an index, a quantile or a confidence.
+// isForm: the number is declared, or belongs to a text, an index or a quantile.
 func (r *reader) isForm(n ast.Node, above []ast.Node) bool {
 	for i := len(above) - 1; i >= 0; i-- {
 		switch p := above[i].(type) {
@@ -64,65 +63,23 @@ func (r *reader) isForm(n ast.Node, above []ast.Node) bool {
 				return true
 			}
 		case *ast.BinaryExpr:
-			if p.Op == token.SHL && p.Y == n || isConfidence(p.X) || isConfidence(p.Y) {
+			if p.Op == token.SHL && p.Y == n {
 				return true
-			}
-		case *ast.KeyValueExpr:
-			if id, ok := p.Key.(*ast.Ident); ok && isConfidence(id) {
-				return true
-			}
-		case *ast.AssignStmt:
-			j := slices.IndexFunc(p.Rhs, func(e ast.Expr) bool { return e == n })
-			if j >= 0 && j < len(p.Lhs) && isConfidence(p.Lhs[j]) {
-				return true
-			}
-		case *ast.CompositeLit:
-			if id, ok := p.Type.(*ast.Ident); ok {
-				if j, ok := r.confidence[id.Name]; ok && j < len(p.Elts) && p.Elts[j] == n {
-					return true
-				}
 			}
 		case *ast.CallExpr:
-			if r.isFormCall(p, n) {
+			if slices.Contains(formCalls, calledName(p)) {
 				return true
 			}
-		case *ast.FuncDecl:
-			return isConfidence(p.Name)
 		}
 		n = above[i]
 	}
 	return false
 }
 
-// isConfidence: a field, a variable or a function of a confidence, or of the strength of evidence. Its numbers are
-// graded elsewhere.
-func isConfidence(e ast.Expr) bool {
-	switch e := e.(type) {
-	case *ast.SelectorExpr:
-		return isConfidence(e.Sel)
-	case *ast.Ident:
-		return isConfidenceName(e.Name)
-	}
-	return false
-}
-
-func isConfidenceName(name string) bool {
-	name = strings.ToLower(name)
-	return strings.Contains(name, "confidence") || strings.Contains(name, "strength")
-}
-
 // formCalls are functions whose numbers are part of a text, of a format, or name a quantile or a version.
 var formCalls = []string{
 	"Sprintf", "Brief", "support", "doubt", "counted", "Count", "List", "Top", "Quantile", "ValueAtQuantile",
 	"ServerAtLeast", "UsesVersionBelow", "ParseInt", "ParseFloat", "Buffer",
-}
-
-func (r *reader) isFormCall(c *ast.CallExpr, arg ast.Node) bool {
-	name := calledName(c)
-	if i, ok := r.confidence[name]; ok && i < len(c.Args) && c.Args[i] == arg {
-		return true
-	}
-	return slices.Contains(formCalls, name)
 }
 
 func calledName(c *ast.CallExpr) string {

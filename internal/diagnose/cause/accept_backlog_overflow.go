@@ -39,7 +39,6 @@ var acceptBacklogOverflow = Cause{
 		"https://www.kernel.org/doc/html/latest/networking/ip-sysctl.html",
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/config-file/",
 	},
-	Loses:   facts.LostOpening,
 	Explain: explainBacklog,
 }
 
@@ -59,30 +58,22 @@ func explainBacklog(n *facts.Node) *Finding {
 	if counted && !b.DropsAreOwn || !counted && (b.FreshRetransmitted < minLateProbes || b.KeptRetransmitted > 0) {
 		return nil
 	}
-	f := finding(n, n.Claim(isConnectLoss), 0.95)
-	if !counted {
-		f.Strength = 0.6
-		if limit := n.ConfigInt("tcp-backlog"); limit > 0 && limit <= facts.DefaultBacklog {
-			f.Strength = 0.7
-		}
-	}
+	f := finding(n, n.Claim(isConnectLoss))
 	if !b.KeptSlow {
-		f.ExcessShare = max(f.ExcessShare, shareOfDrops(n, b))
+		f.loseBeside(n, facts.LostOpening, shareOfDrops(n, b), facts.SYNTimeoutNs)
 	}
 	f.supportBacklog(b)
 	if counted && b.MaxQueue < b.Limit && b.FreshRetransmitted+b.LateDials == 0 {
-		f.Strength *= 0.85
 		f.doubt(recording.SourceHost, b.MaxQueue, "connections",
 			"the queue was not seen full, and the drops are counted for all listeners of the network namespace")
 	}
 	if c := n.Churn(); c.Many() && b.Limit >= facts.DefaultBacklog && c.PerSecond >= b.Limit {
-		f.Strength *= 0.6
+		f.weaken(1)
 		f.doubt(recording.SourceServer, c.PerSecond, "per second",
 			"the queue holds the usual %.0f connections; callers open %.0f per second", b.Limit, c.PerSecond)
 	}
 	f.supportDials(n)
 	if b.KeptSlow {
-		f.Strength *= 0.8
 		f.doubt(recording.SourceProbe, 0, "",
 			"calls on open connections were slow as well: the root is what keeps the event loop from accepting")
 	} else if b.FreshRetransmitted > 0 {

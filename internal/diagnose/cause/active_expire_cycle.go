@@ -67,9 +67,8 @@ func explainExpire(n *facts.Node) *Finding {
 	if !h.Matters() && (share < largeExpireShare || caps < manyCaps || n.Ledger.ExcessNs > 0) {
 		return nil
 	}
-	f := finding(n, h.Claim, max(h.Confidence(n), 0.8))
+	f := finding(n, h.Claim)
 	if sampled {
-		f.Strength = 0.95
 		f.supportLoop(n, part)
 	}
 	f.supportWaits(n, h, "the expire cycle")
@@ -95,11 +94,11 @@ func explainExpire(n *facts.Node) *Finding {
 			"it hit its time limit %s (expired_time_cap_reached_count)", facts.TimesText(int(caps)))
 	} else if !sampled {
 		f.doubt(recording.SourceServer, 0, "cycles", "it never hit its time limit")
-		f.Strength = min(f.Strength, 0.45)
+		f.weaken(1)
 	}
 	if expired < manyExpired && !sampled {
 		f.doubt(recording.SourceServer, expired, "keys", "so few do not explain long cycles")
-		f.Strength = min(f.Strength, 0.4)
+		f.weaken(2)
 	}
 	if stale, ok := n.Series(series.ExpiredStalePerc).Max(); ok && stale >= acceptableStale {
 		f.support(recording.SourceServer, stale, "%",

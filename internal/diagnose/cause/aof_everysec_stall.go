@@ -49,29 +49,26 @@ func explainEverysec(n *facts.Node) *Finding {
 		return nil
 	}
 	delayed := n.Growth(series.AOFDelayedFsync)
-	cl, strength := n.DiskClaim(facts.InSyscall(facts.DiskSyscalls)), 0.95
+	cl, doubts := n.DiskClaim(facts.InSyscall(facts.DiskSyscalls)), 0
 	inLatency := n.HasLatencyEvent(everysecEvents)
-	if !n.HostWatched() {
-		strength = 0.85
-	}
 	pending := fsyncPending(n)
 	if open := n.UnexplainedWaits(); !inLatency && (delayed > 0 || pending >= longFsyncNs) && cl.Ns*2 < open.Ns {
-		cl, strength = n.Claim(maybeOnDisk), 0.75
+		cl = n.Claim(maybeOnDisk)
 		if delayed == 0 {
-			strength = 0.55
+			doubts = 1
 		}
 	}
 	if !cl.Matters() {
 		return nil
 	}
-	f := finding(n, cl, strength)
+	f := finding(n, cl)
+	f.weaken(doubts)
 	f.support(recording.SourceServer, 1, "", "appendonly yes, appendfsync %s", orUnknown(a.Fsync))
 	if delayed > 0 {
 		f.support(recording.SourceServer, delayed, "writes",
 			"aof_delayed_fsync rose by %.0f: that often a write stopped waiting for the fsync before it", delayed)
 	} else {
 		f.doubt(recording.SourceServer, 0, "writes", "aof_delayed_fsync did not rise")
-		f.Strength = min(f.Strength, 0.9)
 	}
 	if pending >= longFsyncNs {
 		f.support(recording.SourceServer, float64(pending), "ns",

@@ -43,22 +43,20 @@ func explainFsyncAlways(n *facts.Node) *Finding {
 	if !a.Enabled || a.Fsync != "always" && !(a.Fsync == "" && n.SyncsInMainThread()) {
 		return nil
 	}
-	cl, strength := n.DiskClaim(facts.InSyscall(facts.DiskSyscalls)), 0.97
+	cl, doubts := n.DiskClaim(facts.InSyscall(facts.DiskSyscalls)), 0
 	inLatency := n.HasLatencyEvent(facts.WordSet("aof-fsync-always"))
-	if !n.HostWatched() {
-		strength = 0.9
-	}
 	if open := n.UnexplainedWaits(); !inLatency && cl.Ns*2 < open.Ns && writes(n) {
 		// A file system in user space waits in an interruptible sleep; without the host's files nothing is seen at all.
-		cl, strength = n.Claim(maybeOnDisk), 0.6
+		cl = n.Claim(maybeOnDisk)
 		if n.HostWatched() {
-			strength = 0.45
+			doubts = 1
 		}
 	}
 	if !cl.Matters() {
 		return nil
 	}
-	f := finding(n, cl, strength)
+	f := finding(n, cl)
+	f.weaken(doubts)
 	f.support(recording.SourceServer, 1, "", "appendonly yes, appendfsync %s", orUnknown(a.Fsync))
 	f.supportBlocked(n, facts.DiskSyscalls)
 	f.supportLatency(n, alwaysEvents)

@@ -34,10 +34,13 @@ var askRedirect = Cause{
 		"https://github.com/valkey-io/valkey/pull/1949",
 	},
 	Changes: []string{"map", "CLUSTER *"},
-	Loses:   facts.LostWaiting,
 	Explain: func(*facts.Node) *Finding { return nil }, // a redirected call is on two nodes
 	Whole:   explainAsk,
 }
+
+// tryAgainNs is how long a library waits after TRYAGAIN, in nanoseconds.
+// Bound: library, retryDelayOnTryAgain of ioredis.
+const tryAgainNs = 100e6
 
 func explainAsk(c *facts.Case, _ *Finding) *Finding {
 	r := c.Redirects()
@@ -45,7 +48,14 @@ func explainAsk(c *facts.Case, _ *Finding) *Finding {
 	if again < minRedirects || again < minRedirectShare*(r.DataCalls+again) {
 		return nil
 	}
-	f := &Finding{Of: c.Ledger.Calls(), Grade: Counted, Strength: 0.9, ExcessShare: again / max(r.DataCalls+again, 1)}
+	f := &Finding{Of: c.Ledger.Calls(), Grade: Counted}
+	n := c.Nodes[0]
+	callNs := n.ConnectionCost().CallNs
+	f.lose(n, facts.LostWaiting, (again-r.TryAgain)*float64(callNs), callNs)
+	f.ofCalls(n, again/(r.DataCalls+again))
+	if r.TryAgain > 0 {
+		f.lose(n, facts.LostWaiting, r.TryAgain*tryAgainNs, tryAgainNs)
+	}
 	if r.Ask > 0 {
 		f.support(recording.SourceServer, r.Ask, "replies",
 			"%s got ASK (%.1f per second; errorstats): each took another round trip, to the other node",
@@ -68,20 +78,18 @@ func explainAsk(c *facts.Case, _ *Finding) *Finding {
 		}
 		f.support(recording.SourceServer, float64(len(r.OpenSlots)), "slots", "migrating: %s", text)
 	} else {
-		f.Strength -= 0.1
 		f.doubt(recording.SourceServer, 0, "slots",
 			"CLUSTER NODES showed no open slot when it was read: the "+
 				"migrations are short, or on nodes that are not watched")
 	}
 	if !r.ErrorsCounted {
-		f.Strength -= 0.1
 		f.doubt(recording.SourceServer, 0, "",
 			"this version does not count error replies by type: TRYAGAIN and MOVED were not seen")
 	}
 	if r.Moved > again {
 		f.doubt(recording.SourceServer, r.Moved, "replies", "%s got MOVED: more than got ASK", counted(r.Moved, "call"))
 	}
-	f.FixSteps = askFix(c.Nodes[0], r)
+	f.FixSteps = askFix(n, r)
 	return f
 }
 

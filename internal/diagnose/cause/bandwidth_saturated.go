@@ -66,10 +66,10 @@ func explainBandwidth(n *facts.Node) *Finding {
 	var f *Finding
 	switch lost := lostBehind(n, q); {
 	case cl.Matters():
-		f = finding(n, cl, 0.85)
+		f = finding(n, cl)
 	case behind && n.LossNoticed(0, lost):
-		f = &Finding{Of: n.Ledger.Calls(), Strength: 0.75, ExcessShare: lost / (lost + n.CallTimeNs()), Noticed: true}
-		f.lose(n, facts.LostInCalls, lost)
+		f = &Finding{Of: n.Ledger.Calls()}
+		f.lose(n, facts.LostInCalls, lost, q.WaitNs)
 		f.doubt(recording.SourceTap, 0, "", "how long the callers wait was not seen: they are on other hosts")
 	default:
 		return nil
@@ -102,19 +102,16 @@ func lostBehind(n *facts.Node, q facts.PathQueue) float64 {
 
 func (f *Finding) supportQueue(n *facts.Node, q facts.PathQueue, behind bool) {
 	if behind {
-		f.Strength += 0.05
 		f.support(recording.SourceHost, float64(q.WaitNs), "ns",
 			"segments of replies were on their way for %s on average; the least round trip of the same connections is "+
 				"%s (TCP_INFO of the server's sockets)", format.Brief(q.WaitNs+q.LeastNs), format.Brief(q.LeastNs))
 	}
 	if q.ConnectNs > 0 {
-		f.Strength += 0.03
 		f.support(recording.SourceProbe, float64(q.ConnectNs), "ns",
 			"a TCP connect takes %s in the median, and no process takes part in it; the path's least round trip is %s",
 			format.Brief(q.ConnectNs), format.Brief(q.DistanceNs))
 	}
 	if q.Device != "" {
-		f.Strength += 0.03
 		f.support(recording.SourceHost, q.DeviceBytes, "bytes",
 			"%.0f kB wait in the queue of %s of this host on average", q.DeviceBytes/1e3, q.Device)
 	} else {

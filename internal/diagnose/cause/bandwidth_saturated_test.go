@@ -23,7 +23,7 @@ func TestBandwidthSaturated(t *testing.T) {
 	}
 	explainEdge(t, find("bandwidth-saturated"), []edgeCase{
 		{
-			name: "T2: replies wait on the path", rec: slow(queued(near(), 5000, edgeMs/10)), found: true, min: 0.85,
+			name: "T2: replies wait on the path", rec: slow(queued(near(), 5000, edgeMs/10)), found: true,
 			evidence: "on their way for 32 ms on average; the least round trip of the same connections is 100 µs",
 			fix:      "GET of app smaller",
 		},

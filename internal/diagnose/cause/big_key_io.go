@@ -49,7 +49,7 @@ func explainBigKeyIO(n *facts.Node) *Finding {
 	if !h.Matters() {
 		return nil
 	}
-	f := finding(n, h.Claim, h.Confidence(n))
+	f := finding(n, h.Claim)
 	var commands []account.Suspect
 	for _, s := range h.Suspects {
 		if s.Kind == account.KindCommand {
@@ -75,7 +75,6 @@ func explainBigKeyIO(n *facts.Node) *Finding {
 	f.supportBuffers(n)
 	log, logged := f.supportLarge(n)
 	if len(logged) > 0 { // the server's own record of each
-		f.Strength = max(f.Strength, loggedConfidence)
 		f.blameCommands(n, logged)
 	}
 	f.doubtStopped(n, h)
@@ -86,10 +85,6 @@ func explainBigKeyIO(n *facts.Node) *Finding {
 	f.FixSteps = bigKeyFix(n, commands, log)
 	return f
 }
-
-// loggedConfidence is that of entries of SLOWLOG.
-// Bound: guess.
-const loggedConfidence = 0.85
 
 // notableBytes per second are worth a line of evidence.
 // Bound: arithmetic, it decides what is listed.

@@ -14,19 +14,19 @@ func TestBigKeyIO(t *testing.T) {
 		return r.info("total_net_output_bytes", 0, perSecond).info("total_commands_processed", 0, 500)
 	}
 	checkLoop(t, "big-key-io", []loopWant{
-		{"absent", newLoopCase().busy(), 0, 0},
-		{"T1 bytes alone", bytes(newLoopCase().busy(), 5e8), 0.8, 0},
-		{"T1 GET of 80 MB", bytes(newLoopCase().busy().logged("GET", 2, 10), 8e7), 0.95, 0},
-		{"T1 SET of 80 MB", newLoopCase().busy().logged("SET", 3, 80e6), 0.95, 0},
-		{"T1 HGETALL of 80 MB", bytes(newLoopCase().busy().counted("hgetall", 1, 60_000), 8e7), 0.95, 0},
-		{"T0 bytes alone", bytes(newLoopCase(), 5e8), 0.7, 0.9},
-		{"SMEMBERS of many small ones", bytes(newLoopCase().busy().counted("smembers", 1, 60_000), 6e6), 0, 0},
+		{"absent", newLoopCase().busy(), false, false},
+		{"T1 bytes alone", bytes(newLoopCase().busy(), 5e8), true, false},
+		{"T1 GET of 80 MB", bytes(newLoopCase().busy().logged("GET", 2, 10), 8e7), true, false},
+		{"T1 SET of 80 MB", newLoopCase().busy().logged("SET", 3, 80e6), true, false},
+		{"T1 HGETALL of 80 MB", bytes(newLoopCase().busy().counted("hgetall", 1, 60_000), 8e7), true, false},
+		{"T0 bytes alone", bytes(newLoopCase(), 5e8), true, false},
+		{"SMEMBERS of many small ones", bytes(newLoopCase().busy().counted("smembers", 1, 60_000), 6e6), false, false},
 		{"many small replies", newLoopCase().busy().info("total_net_output_bytes", 0,
-			2e8).info("total_commands_processed", 0, 1e6), 0, 0},
+			2e8).info("total_commands_processed", 0, 1e6), false, false},
 		{"big values on a throttled server", bytes(newLoopCase().hosted(recording.KindThrottled, "").logged("GET", 2,
-			10), 8e6), 0, 0},
+			10), 8e6), false, false},
 		{"MONITOR", bytes(newLoopCase().busy(),
-			5e8).clients(`{"id":3,"addr":"10.0.0.9:1","flags":"O","cmd":"monitor"}`), 0, 0},
+			5e8).clients(`{"id":3,"addr":"10.0.0.9:1","flags":"O","cmd":"monitor"}`), false, false},
 	})
 }
 
@@ -47,10 +47,13 @@ func TestBigKeyIOLogged(t *testing.T) {
 		return r.info("total_net_output_bytes", 0, 5e8).info("total_commands_processed", 0, 500)
 	}
 	checkLoop(t, "big-key-io", []loopWant{
-		{"T0 most bytes are long replies", bytes(newLoopCase()).long(recording.KindLargeReply, "GET", 4e8), 0.85, 0.9},
-		{"T0 few are", bytes(newLoopCase()).long(recording.KindLargeReply, "GET", 1e7), 0.7, 0.84},
-		{"T0 no length", bytes(newLoopCase()).long(recording.KindLargeReply, "GET", -1), 0.7, 0.84},
-		{"long replies alone", newLoopCase().long(recording.KindLargeReply, "GET", 4e8), 0, 0},
+		{
+			"T0 most bytes are long replies", bytes(newLoopCase()).long(recording.KindLargeReply, "GET", 4e8), true,
+			false,
+		},
+		{"T0 few are", bytes(newLoopCase()).long(recording.KindLargeReply, "GET", 1e7), true, false},
+		{"T0 no length", bytes(newLoopCase()).long(recording.KindLargeReply, "GET", -1), true, false},
+		{"long replies alone", newLoopCase().long(recording.KindLargeReply, "GET", 4e8), false, false},
 	})
 	d := bytes(newLoopCase()).long(recording.KindLargeReply, "HGETALL", 4e8).long(recording.KindLargeRequest, "SET",
 		5e6).diagnose()

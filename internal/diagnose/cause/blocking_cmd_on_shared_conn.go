@@ -80,7 +80,7 @@ func explainBlocking(n *facts.Node) *Finding {
 	if !cl.Matters() {
 		return nil
 	}
-	f := finding(n, cl, 0.97)
+	f := finding(n, cl)
 	addr := behind.Top(1)[0]
 	w := longestWaiter(byConn[addr])
 	name := blockingName(w.Op)
@@ -100,7 +100,6 @@ func explainBlocking(n *facts.Node) *Finding {
 			"99 of 100 calls on the probe's own connection had their reply within %s", format.Brief(kept.P99Ns))
 	}
 	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && kept.P50Ns >= n.Ledger.ThresholdNs {
-		f.Strength = 0.6
 		f.doubt(recording.SourceProbe, float64(kept.P50Ns), "ns",
 			"calls on their own connection are slow, too: half of the probe's take at least %s",
 			format.Brief(kept.P50Ns))

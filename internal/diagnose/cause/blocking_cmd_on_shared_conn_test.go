@@ -24,11 +24,11 @@ func TestBlockingCommandOnSharedConnection(t *testing.T) {
 	}
 	explainEdge(t, find("blocking-cmd-on-shared-conn"), []edgeCase{
 		{
-			name: "GETs behind XREAD BLOCK", rec: waits(pathClient, "XREAD"), found: true, min: 0.95,
+			name: "GETs behind XREAD BLOCK", rec: waits(pathClient, "XREAD"), found: true,
 			evidence: "XREAD on 10.0.0.7:51000 (app[7]) blocked 5 times", fix: "Give XREAD its own connection",
 		},
 		{
-			name: "GETs behind WAIT", rec: waits(pathClient, "WAIT"), found: true, min: 0.95,
+			name: "GETs behind WAIT", rec: waits(pathClient, "WAIT"), found: true,
 			fix: "WAIT belongs on the connection that wrote",
 		},
 		{name: "BLPOP has its own connection", rec: waits(pathOther, "BLPOP")},
@@ -36,7 +36,7 @@ func TestBlockingCommandOnSharedConnection(t *testing.T) {
 			e := waits(pathClient, "BLPOP")
 			return e.kept(20*edgeMs, 0,
 				0).kept(20*edgeMs, 0, 0)
-		}(), found: true, max: 0.6, against: "on their own connection"},
+		}(), found: true, against: "on their own connection"},
 		{name: "nothing is slow", rec: newPath()},
 	})
 }

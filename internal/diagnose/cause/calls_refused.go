@@ -39,7 +39,6 @@ var callsRefused = Cause{
 		"maxmemory*", "min-replicas-*", "stop-writes-on-bgsave-error", "ACL *", "REPLICAOF", "SLAVEOF", "role",
 	},
 	After:   []string{"server-restarted", "failover-window", "lua-or-multi-long"},
-	Loses:   facts.LostWaiting,
 	Explain: explainRefused,
 }
 
@@ -59,15 +58,13 @@ func explainRefused(n *facts.Node) *Finding {
 	if worst == nil {
 		return nil
 	}
-	f := &Finding{
-		Of: n.Ledger.Calls(), Grade: Counted, ExcessShare: worst.share, Strength: worst.strength,
-		Title: worst.title(),
-	}
-	// A call that fails is the slowest of all.
-	f.Leads, f.Samples = worst.share > slowCallShare(n), worst.Own
+	f := &Finding{Of: n.Ledger.Calls(), Grade: Counted, Title: worst.title()}
+	f.Samples = worst.Own
 	if worst.users {
 		f.Samples = int(worst.Users)
 		f.loseRefused(n, worst.Users)
+	} else {
+		f.loseBeside(n, facts.LostWaiting, worst.share, facts.HealthyMaxNs)
 	}
 	f.supportRefusals(n, *worst)
 	f.supportRefusedCommands(n, worst.Code)
@@ -82,10 +79,9 @@ func explainRefused(n *facts.Node) *Finding {
 // refusedFor is what a node refused with one error, and why that is no part of a healthy application.
 type refusedFor struct {
 	facts.RefusedCalls
-	why      refusal
-	users    bool // it is a pattern of the clients' calls; else of slowpath's own
-	share    float64
-	strength float64
+	why   refusal
+	users bool // it is a pattern of the clients' calls; else of slowpath's own
+	share float64
 }
 
 func (r refusedFor) title() string {
@@ -112,7 +108,7 @@ func judgeRefusal(n *facts.Node, r facts.RefusedCalls) *refusedFor {
 		if r.UsersShare() <= mostCalls || r.Users < facts.HealthyMinCalls || answeredInStead(n, r.Code) {
 			return nil
 		}
-		return &refusedFor{r, refusal{fix: otherErrorsFix, see: []string{errorsPage}}, true, r.UsersShare(), 0.6}
+		return &refusedFor{r, refusal{fix: otherErrorsFix, see: []string{errorsPage}}, true, r.UsersShare()}
 	}
 	if why.login {
 		r.Users = min(r.Users, refusedData(n, r))
@@ -124,9 +120,9 @@ func judgeRefusal(n *facts.Node, r facts.RefusedCalls) *refusedFor {
 	case why.users && (usersHave || refusedWhileLoading(n)):
 		return nil // another cause has what clients were refused
 	case usersHave:
-		return &refusedFor{r, why, true, r.UsersShare(), 0.95}
+		return &refusedFor{r, why, true, r.UsersShare()}
 	case ownHave:
-		return &refusedFor{r, why, false, r.OwnShare(), 0.9}
+		return &refusedFor{r, why, false, r.OwnShare()}
 	}
 	return nil
 }
@@ -172,15 +168,6 @@ func explainedElsewhere(n *facts.Node) bool {
 	return n.WasReplica() && n.RefusingSpans("LOADING").TotalNs() > 0
 }
 
-// slowCallShare is the part of all calls that was slow: of clients where they were seen, else of slowpath's own.
-func slowCallShare(n *facts.Node) float64 {
-	of := n.Ledger.Users
-	if of.Calls == 0 {
-		of = n.Ledger.Probe
-	}
-	return float64(of.Slow) / float64(max(of.Calls, 1))
-}
-
 // explainClusterDown is for a node that says itself that its cluster is down, whether or not anybody calls it: it then
 // refuses all commands with keys (cluster.c, getNodeByQuery).
 func explainClusterDown(n *facts.Node) *Finding {
@@ -190,15 +177,15 @@ func explainClusterDown(n *facts.Node) *Finding {
 	}
 	why, _ := refusalOf(clusterDownCode)
 	share := min(1, float64(down)/float64(n.EndNs-n.StartNs))
-	f := &Finding{Of: n.Ledger.Calls(), Grade: Counted, ExcessShare: share, Strength: 0.95}
-	f.Title = refusedFor{facts.RefusedCalls{Code: clusterDownCode}, why, false, 0, 0}.title()
-	f.Leads = f.ExcessShare > slowCallShare(n)
+	f := &Finding{Of: n.Ledger.Calls(), Grade: Counted}
+	f.loseBeside(n, facts.LostWaiting, share, facts.HealthyMaxNs)
+	f.Title = refusedFor{facts.RefusedCalls{Code: clusterDownCode}, why, false, 0}.title()
 	f.support(recording.SourceServer, float64(down), "ns",
 		"it said cluster_state:fail for %s, until the end of the watch: it refuses all commands with keys",
 		format.Duration(down))
 	for _, r := range n.RefusedCalls() {
 		if r.Code == clusterDownCode {
-			f.supportRefusals(n, refusedFor{r, why, true, 0, 0})
+			f.supportRefusals(n, refusedFor{r, why, true, 0})
 		}
 	}
 	f.supportRefusedCommands(n, clusterDownCode)

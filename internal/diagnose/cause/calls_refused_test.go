@@ -63,7 +63,7 @@ func TestCallsRefused(t *testing.T) {
 	}
 	explainEdge(t, find("calls-refused"), []edgeCase{
 		{
-			name: "T0: writes to a full server", rec: refusing("OOM", 300).rejected("set", 300), found: true, min: 0.9,
+			name: "T0: writes to a full server", rec: refusing("OOM", 300).rejected("set", 300), found: true,
 			evidence: "300 calls of 1000 of its clients got OOM, 30 %", fix: "maxmemory",
 		},
 		{
@@ -74,11 +74,11 @@ func TestCallsRefused(t *testing.T) {
 		},
 		{
 			name: "T0: which commands", rec: refusing("MISCONF", 300).rejected("set", 290).rejected("incr", 10),
-			found: true, min: 0.9, evidence: "SET 290, INCR 10", fix: "rdb_last_bgsave_status",
+			found: true, evidence: "SET 290, INCR 10", fix: "rdb_last_bgsave_status",
 		},
 		{
 			name: "T0: a permission was taken", rec: refusing("NOPERM", 200).rejected("get", 200), found: true,
-			min: 0.9, evidence: "200 calls of 1000", fix: "ACL SETUSER <the user of your application> +get",
+			evidence: "200 calls of 1000", fix: "ACL SETUSER <the user of your application> +get",
 		},
 		{
 			name: "T0: a permission was taken from a user who is known", rec: refusing("NOPERM", 200).
@@ -88,28 +88,28 @@ func TestCallsRefused(t *testing.T) {
 		{
 			name:  "T0: slowpath is refused as well",
 			rec:   refusing("CLUSTERDOWN", 0).ownErrors("GET", "CLUSTERDOWN", 2e9),
-			found: true, min: 0.85, evidence: "of slowpath's own calls got CLUSTERDOWN",
+			found: true, evidence: "of slowpath's own calls got CLUSTERDOWN",
 			against: "no calls of clients", fix: "--cluster fix 10.0.0.5:6379",
 		},
 		{
 			name: "T0: the cluster is down, and nobody calls", rec: clusterDown(refusing("ERR", 0)), found: true,
-			min: 0.9, evidence: "10923 of 16384 slots have no node",
-			fix: "echo yes | redis-cli --cluster fix 10.0.0.5:6379",
+			evidence: "10923 of 16384 slots have no node",
+			fix:      "echo yes | redis-cli --cluster fix 10.0.0.5:6379",
 		},
 		{
 			name:  "T0: slowpath's login does no longer work",
 			rec:   refusing("NOAUTH", 0).ownErrors("GET", "NOAUTH", 5e9),
-			found: true, min: 0.85, evidence: "got NOAUTH", fix: "requirepass",
+			found: true, evidence: "got NOAUTH", fix: "requirepass",
 		},
 		{
 			name: "T2: an old server", rec: newEdge("redis 6.0.16").kept(edgeMs/10, 0, 0).
 				info(map[string]float64{"total_commands_processed": 900}).tapErrors("SET", "OOM", 300), found: true,
-			min: 0.9, evidence: "it answered clients with OOM to: SET 300",
+			evidence: "it answered clients with OOM to: SET 300",
 		},
 		{
 			name: "T2: most calls get an error", rec: refusing("WRONGTYPE", 700).failed("get", 700).
 				tapErrors("GET", "WRONGTYPE", 700),
-			found: true, max: 0.65, evidence: "700 calls of 1000 of its clients got WRONGTYPE",
+			found: true, evidence: "700 calls of 1000 of its clients got WRONGTYPE",
 		},
 		// A healthy application has error replies by design.
 		{name: "a type is tried", rec: refusing("WRONGTYPE", 200).failed("get", 200)},

@@ -111,7 +111,7 @@ func TestHostCauses(t *testing.T) {
 				return
 			}
 			f := d.Findings[0]
-			if f.Cause != c.first || f.ExcessShare < 0.8 || f.Strength < 0.9 || len(f.Evidence) == 0 ||
+			if f.Cause != c.first || f.ExcessShare < 0.8 || f.Doubts > 0 || len(f.Evidence) == 0 ||
 				len(f.FixLines()) == 0 {
 				t.Errorf("%+v, want %s", f, c.first)
 			}

@@ -157,13 +157,13 @@ func (r loopCase) diagnose() verdict.Diagnosis {
 	return verdict.Diagnose(r.Recording, "test")
 }
 
-// loopWant is what a table test of a cause expects: the cause first with a confidence of at least sure, or, where sure
-// is 0, that it is not named.
+// loopWant is what a table test of a cause expects: the cause first, or that it is not named, and whether something
+// speaks against it.
 type loopWant struct {
-	name string
-	rec  loopCase
-	sure float64
-	most float64 // confidence, 0: any
+	name    string
+	rec     loopCase
+	named   bool
+	doubted bool
 }
 
 func checkLoop(t *testing.T, id string, tests []loopWant) {
@@ -178,15 +178,15 @@ func checkLoop(t *testing.T, id string, tests []loopWant) {
 				}
 			}
 			switch {
-			case tt.sure == 0 && found != nil:
-				t.Errorf("named with confidence %.2f: %v", found.Strength, found.Evidence)
-			case tt.sure == 0:
+			case !tt.named && found != nil:
+				t.Errorf("named: %v", found.Evidence)
+			case !tt.named:
 			case found == nil:
 				t.Errorf("not named; findings %v", names(d))
 			case d.Findings[0].Cause != id:
 				t.Errorf("not first; findings %v", names(d))
-			case found.Strength < tt.sure || tt.most > 0 && found.Strength > tt.most:
-				t.Errorf("confidence %.2f, want %.2f to %.2f", found.Strength, tt.sure, tt.most)
+			case found.Doubts > 0 != tt.doubted:
+				t.Errorf("%d doubts: %v", found.Doubts, found.Against)
 			case len(found.Evidence) == 0 || len(found.FixLines()) == 0 || len(found.See) == 0:
 				t.Errorf("incomplete: %+v", *found)
 			}
@@ -197,7 +197,7 @@ func checkLoop(t *testing.T, id string, tests []loopWant) {
 func names(d verdict.Diagnosis) []string {
 	var out []string
 	for _, f := range d.Findings {
-		out = append(out, fmt.Sprintf("%s %.2f", f.Cause, f.Strength))
+		out = append(out, fmt.Sprintf("%s %.2f", f.Cause, f.ExcessShare))
 	}
 	return out
 }

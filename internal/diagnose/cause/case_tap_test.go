@@ -90,7 +90,7 @@ func TestHostCausesWithTheKernelSource(t *testing.T) {
 			c.rec.Index()
 			d := verdict.Diagnose(c.rec.Recording, "test")
 			if len(d.Findings) == 0 || d.Findings[0].Cause != c.first || d.Findings[0].ExcessShare < 0.8 ||
-				d.Findings[0].Strength < 0.9 {
+				d.Findings[0].Doubts > 0 {
 				t.Fatalf("%s %+v", d.Summary, d.Findings)
 			}
 			holds(t, "evidence", texts(d.Findings[0].Evidence), c.evidence)
@@ -130,60 +130,60 @@ func (r loopCase) blocked(syscall, file string) loopCase {
 func TestLoopCausesWithTheKernelSource(t *testing.T) {
 	for cause, tests := range map[string][]loopWant{
 		"slow-command": {
-			{"by the kernel alone", newLoopCase().worked(recording.ActivityDetail{Op: "SORT", Args: 4}), 0.95, 0},
+			{"by the kernel alone", newLoopCase().worked(recording.ActivityDetail{Op: "SORT", Args: 4}), true, false},
 			{
 				"with SLOWLOG", newLoopCase().worked(recording.ActivityDetail{Op: "KEYS", Args: 2}).logged("KEYS", 2,
 					10),
-				0.97, 0,
+				true, false,
 			},
 			{"throttled in its middle", newLoopCase().worked(recording.ActivityDetail{
 				Op: "SORT", Args: 4,
 				OnCPUNs: 2e6,
-			}).blocked("x", ""), 0, 0},
-			{"of constant time", newLoopCase().worked(recording.ActivityDetail{Op: "GET", Args: 2}), 0, 0},
-			{"a pipeline", newLoopCase().worked(recording.ActivityDetail{Op: "SORT", Calls: 30_000}), 0, 0},
+			}).blocked("x", ""), false, false},
+			{"of constant time", newLoopCase().worked(recording.ActivityDetail{Op: "GET", Args: 2}), false, false},
+			{"a pipeline", newLoopCase().worked(recording.ActivityDetail{Op: "SORT", Calls: 30_000}), false, false},
 		},
 		"lua-or-multi-long": {
-			{"a script", newLoopCase().worked(recording.ActivityDetail{Op: "EVALSHA", Args: 4}), 0.95, 0},
+			{"a script", newLoopCase().worked(recording.ActivityDetail{Op: "EVALSHA", Args: 4}), true, false},
 			{"the last read of a transaction", newLoopCase().worked(recording.ActivityDetail{
 				Op:    "HSET",
 				Calls: 155,
-			}).counted("exec", 1, 58_000), 0.97, 0},
+			}).counted("exec", 1, 58_000), true, false},
 		},
 		"flush-sync": {{
 			"by the kernel alone", newLoopCase().worked(recording.ActivityDetail{Op: "FLUSHALL", Args: 1}),
-			0.95, 0,
+			true, false,
 		}},
 		"sync-free-of-big-key": {
 			{"by commandstats and the kernel", newLoopCase().worked(recording.ActivityDetail{
 				Op:   "DEL",
 				Args: 2,
-			}).counted("del", 1, 58_000), 0.95, 0},
+			}).counted("del", 1, 58_000), true, false},
 		},
 		"big-key-io": {{"in one send", newLoopCase().worked(recording.ActivityDetail{
 			Sends: true,
 			Bytes: 40 << 20,
-		}), 0.95, 0}},
+		}), true, false}},
 		"active-expire-cycle": {{"after a command", newLoopCase().worked(recording.ActivityDetail{
 			Op:   "GET",
 			Args: 2,
 		}).info("expire_cycle_cpu_milliseconds", 0, 60).info("expired_keys", 0,
-			1e5).info("expired_time_cap_reached_count", 0, 3), 0.95, 0}},
+			1e5).info("expired_time_cap_reached_count", 0, 3), true, false}},
 		"fork-latency": {{
 			"after a command", newLoopCase().worked(recording.ActivityDetail{Op: "GET", Args: 2}).forks(),
-			0.95, 0,
+			true, false,
 		}},
 		"aof-fsync-always": {
 			{"blocked in fdatasync", newLoopCase().blocked("fdatasync", "").config("appendonly", "yes", "appendfsync",
-				"always").info("aof_current_size", 1, 1e5), 0.9, 0},
+				"always").info("aof_current_size", 1, 1e5), true, false},
 			{
 				"blocked in fdatasync of a known file", newLoopCase().blocked("fdatasync",
 					"appendonly.aof").config("appendonly", "yes", "appendfsync", "always").info("aof_current_size", 1,
 					1e5),
-				0.9, 0,
+				true, false,
 			},
 			{"blocked in a page fault", newLoopCase().blocked("page fault", "").config("appendonly", "yes",
-				"appendfsync", "everysec"), 0, 0},
+				"appendfsync", "everysec"), false, false},
 		},
 	} {
 		t.Run(cause, func(t *testing.T) { checkLoop(t, cause, tests) })
@@ -251,7 +251,7 @@ func TestEdgeCausesWithTheKernelSource(t *testing.T) {
 	}
 	explainEdge(t, find("packet-loss-rto"), []edgeCase{
 		{
-			name: "calls of clients of this host", rec: lost(205*edgeMs, "established"), found: true, min: 0.9,
+			name: "calls of clients of this host", rec: lost(205*edgeMs, "established"), found: true,
 			evidence: "on 1 connection the retransmission timer expired, 0 times at the server, 20 times at clients",
 		},
 	})
@@ -265,7 +265,7 @@ func TestEdgeCausesWithTheKernelSource(t *testing.T) {
 			0).host(map[string]float64{
 			"net.RetransSegs": 53, "net.TCPLossProbes": 12,
 			"net.OutSegs": 12_000,
-		}).level(recording.SourceHost, "sock.retransmitting", 1), found: true, min: 0.8},
+		}).level(recording.SourceHost, "sock.retransmitting", 1), found: true},
 	})
 	churn := newEdge("redis 7.0.15").kept(2e5, 0, 0).fresh(1e5,
 		3e5).info(map[string]float64{
@@ -279,7 +279,7 @@ func TestEdgeCausesWithTheKernelSource(t *testing.T) {
 		})
 	}
 	explainEdge(t, find("short-lived-connections"), []edgeCase{
-		{name: "the processes of connections", rec: churn, found: true, min: 0.9, evidence: "with 2.0 commands each, " +
+		{name: "the processes of connections", rec: churn, found: true, evidence: "with 2.0 commands each, " +
 			"half of " +
 			"them within 3 ms; 100 % of them by php-fpm"},
 	})

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/law"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 )
@@ -42,10 +43,8 @@ type Cause struct {
 	// Changes are the names of changes (package changes) that can set the mechanism going, with * as in path.Match:
 	// parameters of the server, commands, "cpu quota" and the like.
 	Changes []string
-	// Loses is the kind of time that callers lose by it, where they lose more than the excess of slow calls.
-	Loses facts.LossKind
-	// Steady: every call takes as long, all the time, so that it is no loss beside what other causes explain.
-	Steady bool
+	// Always: it is what every call takes all the time, so that it is no loss beside what calls take now and then.
+	Always bool
 	// Explain says what the recording shows of the cause on one node; nil for nothing. It must not use the findings of
 	// other causes.
 	Explain func(*facts.Node) *Finding
@@ -66,6 +65,9 @@ type Class string
 // ServerStall: the server does not serve for a while, or serves all callers late.
 const ServerStall Class = "server-stall"
 
+// Redial: callers open connections that they would not need.
+const Redial Class = "redial"
+
 // Roots are the ids of all causes that can produce this one: those of its classes, then those that it names.
 func (c Cause) Roots() (ids []string) {
 	for _, other := range Catalogue() {
@@ -76,15 +78,13 @@ func (c Cause) Roots() (ids []string) {
 	return append(ids, c.After...)
 }
 
-// finding starts the finding of a cause from what it claims.
-func finding(n *facts.Node, cl facts.Claim, strength float64) *Finding {
+// finding starts the finding of a cause from what it claims of slow calls.
+func finding(n *facts.Node, cl facts.Claim) *Finding {
 	f := &Finding{
-		SlowCalls: cl.Calls, Of: n.Ledger.Calls(), Strength: strength,
-		Claims: []Claimed{{Node: n, Calls: slices.Clone(cl.PerCall)}}, Eliminated: cl.Eliminated,
+		SlowCalls: cl.Calls, Of: n.Ledger.Calls(), Claims: []law.Claim{{Node: n, Calls: slices.Clone(cl.PerCall)}},
 	}
-	if n.Ledger.ExcessNs > 0 {
-		f.ClaimedShare = min(1, float64(cl.Ns)/float64(n.Ledger.ExcessNs))
-		f.ExcessShare = f.ClaimedShare
+	if cl.Eliminated {
+		f.Grade = Eliminated
 	}
 	return f
 }

@@ -46,7 +46,7 @@ func explainClientThrottled(n *facts.Node) *Finding {
 	if l == nil {
 		return nil
 	}
-	f := finding(n, l.Claim, 0.97)
+	f := finding(n, l.Claim)
 	f.loseUnsent(n, l)
 	c := f.supportLateCalls(n, l, "while its cgroup was throttled")
 	t := n.ProcessThreads()[c.PID]
@@ -60,7 +60,6 @@ func explainClientThrottled(n *facts.Node) *Finding {
 	if t != nil && t.MainQuota().Cgroup != "" {
 		q := t.MainQuota()
 		path = q.Cgroup
-		f.Strength = 0.99
 		f.support(recording.SourceTap, q.Cores, "cores",
 			"the CPU quota of %s throttled them, %.2f cores", q.Cgroup, q.Cores)
 	}

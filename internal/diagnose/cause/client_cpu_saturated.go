@@ -65,7 +65,7 @@ func explainClientCPU(n *facts.Node) *Finding {
 	if l == nil {
 		return nil
 	}
-	f := finding(n, l.Claim, 0.93)
+	f := finding(n, l.Claim)
 	if pid := l.PIDs[0]; !starved[pid] {
 		return goroutinesFinding(n, f, l)
 	}
@@ -117,7 +117,7 @@ func cores(n *facts.Node, pid int) float64 {
 func goroutinesFinding(n *facts.Node, f *Finding, l *facts.LateReads) *Finding {
 	f.Title = "The client's goroutines use all the CPU that the program takes: replies are there, and none runs to " +
 		"read them"
-	f.Eliminated = true // which of them ran while a reply was there was not seen
+	f.Grade = Eliminated // which of them ran while a reply was there was not seen
 	c := f.supportLateCalls(n, l, "while other goroutines of the program ran")
 	f.support(recording.SourceHost, cores(n, c.PID), "cores",
 		"it used %.2f cores in all %.0f s", cores(n, c.PID), n.Seconds())

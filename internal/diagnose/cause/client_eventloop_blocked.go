@@ -54,7 +54,7 @@ func explainClientLoop(n *facts.Node) *Finding {
 	if l == nil {
 		return nil
 	}
-	f := finding(n, l.Claim, 0.9)
+	f := finding(n, l.Claim)
 	if waits := n.InStateOf(account.Client, account.LoopWait); waits.Ns*2 >= l.Ns {
 		f.supportLoopWaits(n, l, waits)
 		return f
@@ -98,12 +98,10 @@ func (f *Finding) supportLoopWaits(n *facts.Node, l *facts.LateReads, waits fact
 	loop, elsewhere, asleep := strings.Cut(where[0], recording.AsleepIn)
 	f.Title = fmt.Sprintf("Callers wait for an event loop of their own process, which is elsewhere (%s)",
 		format.Name(loop))
-	f.Noticed = true
 	f.support(recording.SourceTap, float64(waits.Calls), "calls",
 		"the threads that made %s in %s slept until %s had sent the request and read the reply: up to %s in one call",
 		ofSlow(waits.Calls, n), c.Name, format.Name(loop), format.Brief(waits.MaxNs))
 	if asleep {
-		f.Strength = 0.97
 		f.support(recording.SourceTap, float64(ns[where[0]]), "ns",
 			"for %s of that time %s was asleep in %s, and not for its sockets: %s", format.Brief(ns[where[0]]),
 			format.Name(loop), format.Name(elsewhere), callbackSleeps(elsewhere))
@@ -153,10 +151,8 @@ func (f *Finding) doubtCollector(n *facts.Node, c *facts.Caller) {
 		f.support(recording.SourceTap, float64(len(t.Collecting)), "collections",
 			"not garbage collection: those of this process took another %s", format.Brief(t.Collecting.TotalNs()))
 	case n.ReportsCollections(c.PID):
-		f.Strength = 0.95
 		f.support(recording.SourceTap, 0, "collections", "its runtime reports collections, and had no long one")
 	default:
-		f.Strength = 0.75
 		f.doubt(recording.SourceTap, 0, "",
 			"a garbage collection that stops the program looks the same, and this runtime does not report them")
 	}

@@ -49,7 +49,7 @@ func explainClientGC(n *facts.Node) *Finding {
 	if l == nil {
 		return nil
 	}
-	f := finding(n, l.Claim, 0.95)
+	f := finding(n, l.Claim)
 	f.loseUnsent(n, l)
 	c := f.supportLateCalls(n, l, "while it collected garbage")
 	t := n.ProcessThreads()[c.PID]

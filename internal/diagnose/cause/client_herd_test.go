@@ -42,7 +42,7 @@ func TestReconnectHerd(t *testing.T) {
 	}
 	explainEdge(t, find("reconnect-herd"), []edgeCase{
 		{
-			name: "T2: all at once", rec: herded(nil, nil), found: true, min: 0.9, evidence: "opened 60 within",
+			name: "T2: all at once", rec: herded(nil, nil), found: true, evidence: "opened 60 within",
 			fix: "jitter",
 		},
 		{name: "T2: by a restart", rec: herded(nil, nil).event(recording.SourceServer, recording.KindRestart,
@@ -98,11 +98,11 @@ func TestReconnectHerdByCounters(t *testing.T) {
 		"reply to PING; the server ended"}
 	explainEdge(t, find("reconnect-herd"), []edgeCase{
 		{
-			name: "T0: a restart", rec: counted(true, true), found: true, max: 0.8, evidence: "restarted",
+			name: "T0: a restart", rec: counted(true, true), found: true, evidence: "restarted",
 			against: "not seen",
 		},
 		{name: "T0: killed, as slowpath's own were", rec: counted(false, true).event(recording.SourceProbe,
-			recording.KindError, 4*second+second/2, 0, cut), found: true, max: 0.7, evidence: "652 connections"},
+			recording.KindError, 4*second+second/2, 0, cut), found: true, evidence: "652 connections"},
 		{name: "T0: a burst of new connections, and none lost", rec: counted(false, true)},
 		{name: "T0: they did not stay", rec: counted(true, false)},
 	})
@@ -131,11 +131,11 @@ func TestDialHerd(t *testing.T) {
 	}
 	explainEdge(t, find("dial-herd-or-serialised-dial"), []edgeCase{
 		{
-			name: "T2: forty at once", rec: cold(edgeMs/4, nil), found: true, min: 0.85,
+			name: "T2: forty at once", rec: cold(edgeMs/4, nil), found: true,
 			evidence: "up to 40 at the same time", fix: "MinIdleConns",
 		},
 		{
-			name: "T2: one after the other", rec: cold(0, inRow(edgeMs/10)), found: true, min: 0.85,
+			name: "T2: one after the other", rec: cold(0, inRow(edgeMs/10)), found: true,
 			evidence: "one after the other in",
 			fix:      "PR 3088",
 		},
@@ -184,8 +184,8 @@ func TestStaleConnServerTimeout(t *testing.T) {
 	}
 	explainEdge(t, find("stale-conn-server-timeout"), []edgeCase{
 		{
-			name: "T2: something on the path", rec: reaped(cut).config(map[string]string{"timeout": "0"}), found: true,
-			min: 0.85, max: 0.9, evidence: "a proxy, a balancer", fix: "Raise the idle timeout",
+			name: "T2: something on the path", rec: reaped(cut).config(map[string]string{"timeout": "0"}),
+			found: true, evidence: "a proxy, a balancer", fix: "Raise the idle timeout",
 		},
 		{
 			name: "T2: something on the path, later than a pool's shortest limit",
@@ -194,7 +194,7 @@ func TestStaleConnServerTimeout(t *testing.T) {
 		},
 		{
 			name: "T2: the server's parameter", rec: reaped(late).config(map[string]string{"timeout": "1"}),
-			found: true, min: 0.94, evidence: "timeout is 1 s", fix: "CONFIG SET timeout 0",
+			found: true, evidence: "timeout is 1 s", fix: "CONFIG SET timeout 0",
 		},
 		{name: "T2: CONFIG is forbidden", rec: reaped(cut), found: true, against: "does not report"},
 		{name: "the client closes them", rec: reaped(nil)},
@@ -205,7 +205,7 @@ func TestStaleConnServerTimeout(t *testing.T) {
 		{name: "a herd", rec: herded(nil, nil)},
 		{name: "a call was under way", rec: reaped(func(i int, l *life) { cut(i, l); l.waiting = 1 })},
 		{
-			name: "T0: few calls on each, and a limit of idle time", rec: counted("1"), found: true, max: 0.55,
+			name: "T0: few calls on each, and a limit of idle time", rec: counted("1"), found: true, doubted: true,
 			against: "was not seen",
 		},
 		{name: "T0: no limit", rec: counted("0")},
@@ -229,7 +229,7 @@ func leaking(change func(i int, l *life)) edge {
 func TestPoolLeak(t *testing.T) {
 	explainEdge(t, find("pool-leak"), []edgeCase{
 		{
-			name: "T2: one after the other", rec: leaking(nil), found: true, min: 0.85, evidence: "never used again",
+			name: "T2: one after the other", rec: leaking(nil), found: true, evidence: "never used again",
 			against: "another client object", fix: "defer conn.Close()",
 		},
 		{name: "closed in the end", rec: leaking(func(_ int, l *life) { l.to = l.from + second })},
@@ -273,7 +273,7 @@ func TestPoolOversized(t *testing.T) {
 	}
 	explainEdge(t, find("pool-oversized"), []edgeCase{
 		{
-			name: "T2: four hundred in the queue", rec: crowd(400, 0.97), found: true, min: 0.8,
+			name: "T2: four hundred in the queue", rec: crowd(400, 0.97), found: true,
 			evidence: "400 connections",
 			against:  "wait in any case", fix: "smaller",
 		},

@@ -47,7 +47,7 @@ func TestClientCFSThrottled(t *testing.T) {
 	throttled := func(e edge) edge { return e.waits(30, 80*edgeMs, recording.KindThrottled, nil) }
 	explainEdge(t, find("client-cfs-throttled"), []edgeCase{
 		{
-			name: "T2: the reader itself", rec: throttled(stalls(recording.Throttled)), found: true, min: 0.95,
+			name: "T2: the reader itself", rec: throttled(stalls(recording.Throttled)), found: true,
 			evidence: "app[100]", fix: "limits",
 		},
 		{
@@ -55,11 +55,11 @@ func TestClientCFSThrottled(t *testing.T) {
 			evidence: "30 of 30 slow calls",
 		},
 		{
-			name: "T2 and T1: the quota", rec: throttled(stalls(recording.Throttled)).quota(), found: true, min: 0.99,
+			name: "T2 and T1: the quota", rec: throttled(stalls(recording.Throttled)).quota(), found: true,
 			evidence: "0.20 cores", fix: "/app",
 		},
 		{name: "T2: its quota is known there, too", rec: throttled(stalls(recording.Throttled)).heldBy("/pod/app",
-			0.25), found: true, min: 0.99, evidence: "quota of /pod/app throttled them, 0.25 cores", fix: "/pod/app"},
+			0.25), found: true, evidence: "quota of /pod/app throttled them, 0.25 cores", fix: "/pod/app"},
 		{name: "its threads wait for others", rec: stalls(recording.RunQueue).waits(30, 80*edgeMs,
 			recording.KindRunQueue, neighbour)},
 		{name: "its loop computes", rec: stalls(recording.Receive)},
@@ -76,7 +76,7 @@ func TestClientCPUSaturated(t *testing.T) {
 	}
 	explainEdge(t, find("client-cpu-saturated"), []edgeCase{
 		{
-			name: "T2: its own threads", rec: busy(stalls(recording.Receive).threaded(4), own), found: true, min: 0.9,
+			name: "T2: its own threads", rec: busy(stalls(recording.Receive).threaded(4), own), found: true,
 			evidence: "its own threads for 100 % of that time", fix: "more CPUs",
 		},
 		{
@@ -108,7 +108,7 @@ func TestClientCPUSaturated(t *testing.T) {
 func TestClientEventLoopBlocked(t *testing.T) {
 	explainEdge(t, find("client-eventloop-blocked"), []edgeCase{
 		{
-			name: "T2: it computes", rec: stalls(recording.Receive).threaded(1), found: true, min: 0.7, max: 0.8,
+			name: "T2: it computes", rec: stalls(recording.Receive).threaded(1), found: true,
 			evidence: "it computes", against: "garbage collection", fix: "to_thread",
 		},
 		{
@@ -118,7 +118,7 @@ func TestClientEventLoopBlocked(t *testing.T) {
 		{
 			name:  "T2: its runtime reports collections",
 			rec:   stalls(recording.Receive).threaded(1).client(recording.SourceTap, "collector.watched", 1, 1),
-			found: true, min: 0.9, evidence: "reports collections, and had no long one",
+			found: true, evidence: "reports collections, and had no long one",
 		},
 		{name: "many threads read", rec: stalls(recording.Receive).threaded(4)},
 		{name: "a Go program", rec: stalls(recording.Receive).threaded(1).runtime(`{"go":"go1.26.8"}`)},
@@ -179,7 +179,7 @@ func TestEventLoopElsewhere(t *testing.T) {
 	explainEdge(t, find("client-eventloop-blocked"), []edgeCase{
 		{
 			name: "asleep in a callback", rec: calls().before(30, recording.Client, recording.LoopWait, away),
-			found: true, min: 0.9, evidence: "asleep in recvfrom to a socket",
+			found: true, evidence: "asleep in recvfrom to a socket",
 		},
 		{
 			name: "awake, and it is known where", found: true, title: "which is busy in shop.Price.total (netty-1)",
@@ -201,7 +201,7 @@ func TestUnreachableAddress(t *testing.T) {
 	explainEdge(t, find("unreachable-address"), []edgeCase{
 		{
 			name: "a silent address first", rec: calls().before(30, recording.App, recording.Dial, dead),
-			found: true, min: 0.9, evidence: "30 dials to [fd00::2]:6379 came to nothing", fix: "fd00::2",
+			found: true, evidence: "30 dials to [fd00::2]:6379 came to nothing", fix: "fd00::2",
 		},
 		{name: "a slow dial", rec: calls().before(30, recording.App, recording.Dial, "")},
 		{name: "two of two thousand, 5 ms", rec: calls()},
@@ -250,14 +250,14 @@ func TestClientLockWait(t *testing.T) {
 	explainEdge(t, find("client-lock-wait"), []edgeCase{
 		{
 			name: "Python", rec: calls().late(recording.LockOfProcess).program("python3").threaded(4), found: true,
-			min: 0.9, fix: "multiprocessing",
+			fix: "multiprocessing",
 		},
 		{
 			name: "Python, one thread reads", found: true, fix: "py-spy",
 			rec: calls().late(recording.LockOfProcess).program("python3").threaded(1),
 		},
 		{
-			name: "Ruby", found: true, min: 0.9, fix: "Puma",
+			name: "Ruby", found: true, fix: "Puma",
 			rec: calls().late(recording.LockOfProcess).program("ruby3.1").threaded(4),
 		},
 		{
@@ -274,7 +274,7 @@ func TestClientLockWait(t *testing.T) {
 		},
 		{
 			name: "another runtime", rec: calls().late(recording.LockOfProcess).program("java").threaded(4),
-			found: true, max: 0.55, against: "garbage collection",
+			found: true, doubted: true, against: "garbage collection",
 		},
 		{
 			name: "its collector stopped it", rec: calls().late(recording.LockOfProcess).program("java").threaded(4).
@@ -290,7 +290,6 @@ func TestClientGCPause(t *testing.T) {
 		{
 			name: "T2: one thread", rec: stalls(recording.Receive).threaded(1).waits(30, 80*edgeMs,
 				recording.KindCollection, nil).client(recording.SourceHost, "rss_bytes", 4e8, 4e8), found: true,
-			min:      0.9,
 			evidence: "400 MB", fix: "gc.freeze",
 		},
 		{name: "T2: the readers sleep meanwhile", rec: stalls(recording.OffCPU).threaded(8).waits(30, 80*edgeMs,

@@ -48,7 +48,7 @@ func explainClientLock(n *facts.Node) *Finding {
 	if l == nil {
 		return nil
 	}
-	f := finding(n, l.Claim, 0.9)
+	f := finding(n, l.Claim)
 	c := f.supportLateCalls(n, l, "while the threads that read them slept, waiting for another thread of the process")
 	f.FixSteps = []remedy.Step{{
 		ID: "compute-elsewhere", Kind: remedy.Change, Restart: "the application",
@@ -56,7 +56,7 @@ func explainClientLock(n *facts.Node) *Finding {
 	}}
 	runtime := n.InterpreterLock(c.PID)
 	if runtime == "" {
-		f.Strength = 0.5
+		f.weaken(1)
 		f.doubt(recording.SourceTap, 0, "", "which lock that is was not seen: a garbage collection that stops the "+
 			"threads looks the same")
 		return f

@@ -54,12 +54,12 @@ func explainPause(n *facts.Node) *Finding {
 	if n.MaxclientsRefusals() > 0 {
 		stall = facts.IdleServerWait{} // calls that have no connection wait for one
 	}
-	share := finding(n, stall.Claim, 0).ExcessShare
+	most := float64(stall.Claim.Ns) >= mostOfExcess*float64(n.Ledger.ExcessNs)
 	kept := n.DelayedReplies()
 	writes := kept.Matters() && p.Reported() || p.MaxBlocked > 0 && (p.Reported() || p.BlockedClient != "" ||
 		!p.ClientsMayBlock &&
 			n.AllClientsListed())
-	stalled := stall.Matters() && (p.Reported() || share >= mostOfExcess)
+	stalled := stall.Matters() && (p.Reported() || most)
 	unseen := stall.AllBlocked && !n.PacketLoss().SeenOnPort && (stall.LoopIdle() || !stall.HostWatched &&
 		stall.LoggedShare < facts.MaxLoggedShare &&
 		p.ClientCommands >= minStalls)
@@ -92,15 +92,10 @@ const leastOfWriters = 0.3
 
 // pauseOfAll: replies were withheld from all clients.
 func pauseOfAll(n *facts.Node, p facts.Pause, w facts.IdleServerWait) *Finding {
-	f := finding(n, w.Claim, 0.5)
+	f := finding(n, w.Claim)
 	f.Title = "CLIENT PAUSE: the server withholds all replies, then sends them all at once"
-	switch {
-	case p.Reported() && w.LoopIdle():
-		f.Strength = 0.97
-	case p.Reported():
-		f.Strength = 0.9
-	case w.LoopIdle() && w.AllBlocked, n.DelayedReplies().Matters():
-		f.Strength = 0.85
+	if !p.Reported() && !(w.LoopIdle() && w.AllBlocked) && !n.DelayedReplies().Matters() {
+		f.weaken(1)
 	}
 	f.supportPause(p)
 	f.supportDelayedReplies(n.DelayedReplies())
@@ -130,14 +125,12 @@ func pauseOfAll(n *facts.Node, p facts.Pause, w facts.IdleServerWait) *Finding {
 // pauseOfWrites: readers, and so the probe, notice nothing.
 func pauseOfWrites(n *facts.Node, p facts.Pause) *Finding {
 	kept := n.DelayedReplies()
-	f := finding(n, kept.Claim, 0.75)
-	f.ExcessShare = max(p.BlockedShare, leastOfWriters, f.ExcessShare)
+	f := finding(n, kept.Claim)
+	if !kept.Matters() { // who waited was not seen, but writers get nothing until the pause ends
+		f.loseBeside(n, facts.LostWaiting, max(p.BlockedShare, leastOfWriters), facts.HealthyMaxNs)
+	}
 	f.Title = "Writes are paused (CLIENT PAUSE … WRITE or a failover): writers wait, readers notice nothing"
-	switch {
-	case p.BlockedClient != "" || p.Reported() && (!p.ClientsMayBlock || kept.Matters()):
-		f.Strength = 0.95
-	case p.ClientsMayBlock && p.BlockedClient == "" && p.Reason == "":
-		f.Strength = 0.6
+	if p.ClientsMayBlock && p.BlockedClient == "" && p.Reason == "" && !(p.Reported() && kept.Matters()) {
 		f.doubt(recording.SourceServer, 0, "",
 			"clients also wait in blocking commands (BLPOP, XREAD …): how many waited for the pause is not known")
 	}
@@ -220,12 +213,12 @@ func explainNoReplicas(n *facts.Node) *Finding {
 	if refused == 0 && !(want > 0 && known && int(good) < want) {
 		return nil
 	}
-	f := &Finding{Of: n.Ledger.Calls(), Strength: 0.75}
+	f := &Finding{Of: n.Ledger.Calls()}
 	f.Title = "Writes are refused: fewer replicas are in sync than min-replicas-to-write wants"
 	if refused == 0 {
-		f.ExcessShare = 1 // writes would be refused; nobody was seen to write
+		f.loseBeside(n, facts.LostWaiting, 1, facts.HealthyMaxNs) // writes would be refused; nobody was seen to write
 	} else {
-		f.Strength, f.Samples = 0.97, int(refused)
+		f.Samples = int(refused)
 		f.loseRefused(n, refused)
 		source, how := refusedSource(r)
 		f.support(source, refused, "errors", "%s got NOREPLICAS (%s), %.0f per second", counted(refused, "write"), how,
@@ -238,7 +231,7 @@ func explainNoReplicas(n *facts.Node) *Finding {
 	}
 	if refused == 0 && facts.ServerAtLeast(n, 6, 2) {
 		f.doubt(recording.SourceServer, 0, "errors", "no write was refused during the watch")
-		f.Strength = 0.5
+		f.weaken(1)
 	}
 	f.FixSteps = noReplicasFix(n)
 	f.See = []string{minReplicasPage}

@@ -127,10 +127,9 @@ func explainCommandLoop(n *facts.Node) *Finding {
 		l.redials < redialsPer*l.asked {
 		return nil
 	}
-	f := &Finding{
-		Of: n.Ledger.Calls(), Strength: 0.75,
-		ExcessShare: l.usec / max(l.usec+l.dataUs, 1) / float64(len(n.Case.Nodes)),
-	}
+	f := &Finding{Of: n.Ledger.Calls()}
+	f.loseOfCalls(n, l.usec/max(l.usec+l.dataUs, 1)/float64(len(n.Case.Nodes)), int64(l.usec*1e3/l.asked))
+	f.ofCalls(n, l.asked/(l.asked+l.data))
 	f.support(source, asked, "calls",
 		"%.0f COMMANDs (%s per second); on all nodes together %.0f for %.0f calls of the application: %s for each",
 		asked, format.Rounded(asked/n.Seconds()), l.asked, l.data, format.Rounded(l.asked/l.data))
@@ -142,7 +141,6 @@ func explainCommandLoop(n *facts.Node) *Finding {
 			"%s new connections per second: one for each COMMAND", format.Rounded(c.PerSecond))
 	}
 	if float64(broken) >= redialsPer*asked {
-		f.Strength = 0.92
 		f.support(recording.SourceTap, float64(broken), "connections",
 			"the client reset %s (RST) with the rest of a reply unread", counted(broken, "connection"))
 	} else {
@@ -151,7 +149,6 @@ func explainCommandLoop(n *facts.Node) *Finding {
 				"goroutines would show the difference: --pprof ADDRESS")
 	}
 	if version, ok := n.UsesVersionBelow("go-redis", 9); ok {
-		f.Strength = max(f.Strength, 0.9)
 		f.support(recording.SourceHost, 0, "",
 			"a client's process is built with go-redis %s, which asks for COMMAND and "+
 				"cannot parse its newer replies (v9 does not ask)", version)
@@ -182,8 +179,8 @@ func commandLock(c *facts.Case, f *Finding) *Finding {
 		f = &Finding{Of: c.Ledger.Calls()}
 	}
 	rest := f.Evidence
-	f.Evidence, f.Against = nil, nil
-	f.Strength, f.ExcessShare = 0.97, max(f.ExcessShare, w.Share)
+	f.Evidence, f.Against, f.Claims = nil, nil, nil
+	f.lose(c.Nodes[0], facts.LostWaiting, w.Mean*c.Seconds()*1e9, 0) // with the time of COMMAND in it
 	if waiting, ok := w.App.Waits(func(m stacks.Meaning) bool { return m.ID == "cmdinfo-once" }); ok {
 		f.supportWait(waiting)
 	}

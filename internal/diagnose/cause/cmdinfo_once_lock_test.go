@@ -35,26 +35,26 @@ func (e edge) brokenOff(count int) edge {
 func TestCmdinfoOnceLock(t *testing.T) {
 	explainEdge(t, find("cmdinfo-once-lock"), []edgeCase{
 		{
-			name: "T0: two for each call", rec: asking("redis 6.0.16", 600, 300, 0), found: true, min: 0.7, max: 0.8,
+			name: "T0: two for each call", rec: asking("redis 6.0.16", 600, 300, 0), found: true,
 			evidence: "2 for each", against: "--pprof", fix: "v7.4.0",
 		},
 		{name: "T0: Redis 7", rec: asking("redis 7.0.15", 600, 600, 0), found: true, fix: "to v9"},
 		{
-			name: "T2: broken off", rec: asking("redis 6.0.16", 600, 300, 0).brokenOff(550), found: true, min: 0.9,
+			name: "T2: broken off", rec: asking("redis 6.0.16", 600, 300, 0).brokenOff(550), found: true,
 			evidence: "RST",
 		},
 		{
 			name: "T1: and a process is built with an old version", rec: asking("redis 6.0.16", 600, 300,
-				0).built("go-redis", "6.15.9"), found: true, min: 0.9, evidence: "built with go-redis 6.15.9",
+				0).built("go-redis", "6.15.9"), found: true, evidence: "built with go-redis 6.15.9",
 			fix: "Upgrade go-redis 6.15.9 to v9",
 		},
 		{
 			name: "T2: an application that calls once a second", rec: asking("redis 7.0.15", 10, 10, 0).brokenOff(10),
-			found: true, min: 0.9,
+			found: true,
 		},
 		{
 			name: "T2: INFO is refused", rec: newEdge("redis 7.0.15").allAt(recording.Server, "COMMAND", 300,
-				4e5).allAt(recording.Server, "GET", 300, 2e3).brokenOff(290), found: true, min: 0.9,
+				4e5).allAt(recording.Server, "GET", 300, 2e3).brokenOff(290), found: true,
 			evidence: "300 COMMANDs (30 per second)",
 		},
 		{
@@ -114,8 +114,8 @@ func TestCmdinfoOnceLockInGoroutines(t *testing.T) {
 		if f == nil {
 			continue
 		}
-		if f.Strength < 0.95 || f.ExcessShare < 0.95 || !strings.HasPrefix(texts(f.Evidence),
-			recording.SourceProfile) {
+		if len(f.Claims) != 1 || len(f.Claims[0].Losses) != 1 || f.Claims[0].Losses[0].Ns < 0.95*100*10e9 ||
+			!strings.HasPrefix(texts(f.Evidence), recording.SourceProfile) {
 			t.Errorf("%s: %+v", name, f)
 		}
 		holds(t, name, texts(f.Evidence), tt.evidence)
@@ -128,7 +128,7 @@ func TestCommandLockComesFirst(t *testing.T) {
 	rec := asking("redis 6.0.16", 6000, 3000, 0).brokenOff(5500).allAlong(map[string]int64{v6Waits: 99, v6Holds: 1})
 	rec.Index()
 	d := verdict.Diagnose(rec.Recording, "test")
-	if len(d.Findings) < 2 || d.Findings[0].Cause != "cmdinfo-once-lock" {
+	if len(d.Findings) == 0 || d.Findings[0].Cause != "cmdinfo-once-lock" {
 		t.Fatalf("%+v", d.Findings)
 	}
 	for _, f := range d.Findings[1:] {

@@ -45,7 +45,7 @@ func explainSlotMigration(n *facts.Node) *Finding {
 	if !h.Matters() {
 		return nil
 	}
-	f := finding(n, h.Claim, h.Confidence(n))
+	f := finding(n, h.Claim)
 	worst := h.Suspects[0]
 	f.supportCommands(n, h.Suspects)
 	f.supportWaits(n, h, worst.Command)

@@ -60,12 +60,11 @@ func explainCow(n *facts.Node) *Finding {
 	if !cl.Matters() {
 		return nil
 	}
-	f := finding(n, cl, 0.85)
+	f := finding(n, cl)
 	f.support(recording.SourceHost, perSecond, "per second",
 		"while a child process saved (%.0f s of the watch) the main thread had %.0f minor faults per second, %s",
 		c.WithChildSeconds, perSecond, aloneText(c, alone))
 	if c.Measured {
-		f.Strength = 0.92
 		f.support(recording.SourceServer, c.Share(), "of its CPU time",
 			"they took %.0f %% of its CPU time: %s of kernel time each, without sockets and forks", 100*c.Share(),
 			format.Brief(int64(c.FaultNs)))
@@ -86,11 +85,8 @@ func explainCow(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
 		"%s ran meanwhile or waited for a call that did; copies took up to %s of one call",
 		ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
-	if c.WithoutChildSeconds > 0 {
-		f.Strength += 0.03
-	}
 	if faults := n.Growth(series.MainMajorFaults); faults > 0 {
-		f.Strength -= 0.3
+		f.weaken(1)
 		f.doubt(recording.SourceHost, faults, "faults",
 			"%s had to be read from disk as well (major faults)", counted(faults, "page"))
 	}

@@ -42,7 +42,7 @@ func TestCowFaultsAfterFork(t *testing.T) {
 	}
 	explainEdge(t, find("cow-faults-after-fork"), []edgeCase{
 		{
-			name: "writes all over while a child saves", rec: saving(true, 30_000, 100), found: true, min: 0.85,
+			name: "writes all over while a child saves", rec: saving(true, 30_000, 100), found: true,
 			evidence: "minor faults per second, without a child 100", fix: "BGSAVE",
 		},
 		{
@@ -51,10 +51,10 @@ func TestCowFaultsAfterFork(t *testing.T) {
 				"used_cpu_sys_main_thread": 0.9, "used_cpu_user_main_thread": 0.3,
 				"total_reads_processed": 3000, "total_writes_processed": 3000,
 			}),
-			found: true, min: 0.9, evidence: "4.76 µs of kernel time each",
+			found: true, evidence: "4.76 µs of kernel time each",
 		},
 		{name: "pages were read from disk", rec: saving(true, 30_000,
-			100).host(map[string]float64{"main.majflt": 5000}), found: true, max: 0.6, against: "read from disk"},
+			100).host(map[string]float64{"main.majflt": 5000}), found: true, doubted: true, against: "read from disk"},
 		{name: "memory that grows, with a child or without", rec: saving(true, 30_000, 25_000)},
 		{name: "faults without a child", rec: saving(false, 30_000, 100)},
 		{name: "a child, and few writes", rec: saving(true, 900, 100)},

@@ -16,6 +16,7 @@ var dialHerd = Cause{
 	ID:    "dial-herd-or-serialised-dial",
 	Title: "The client's pool is cold: its callers dial all at once, and the calls wait for their connections",
 	Layer: "client",
+	Class: Redial,
 	Needs: Needs{
 		T0: "nothing: new connections that stay look like any pool that grows",
 		T2: "many dials of one process at the same time (or one right after the other), before " +
@@ -72,8 +73,7 @@ func explainDialHerd(n *facts.Node) *Finding {
 		}
 	}
 	f, _ := openedTogether(n, callers, facts.MergeSpans(spans), cost, facts.PercentilesOf(conns,
-		(*facts.Conn).OpeningNs).P90,
-		0.9)
+		(*facts.Conn).OpeningNs).P90)
 	if f == nil {
 		return nil
 	}

@@ -34,7 +34,6 @@ var dnsSlow = Cause{
 		"https://kubernetes.io/docs/tasks/administer-cluster/nodelocaldns/",
 		"https://man7.org/linux/man-pages/man5/resolv.conf.5.html",
 	},
-	Loses:   facts.LostOpening,
 	Explain: explainDNS,
 }
 
@@ -58,7 +57,7 @@ func explainDNS(n *facts.Node) *Finding {
 	if worst == nil {
 		return explainOwnQueries(n)
 	}
-	f := findingOfLosses(n.Overhead(callers), n, ns, 0.93)
+	f := findingOfLosses(n.Overhead(callers), n, ns)
 	if f == nil {
 		return explainOwnQueries(n)
 	}
@@ -131,14 +130,14 @@ func explainOwnQueries(n *facts.Node) *Finding {
 	if !cl.Matters() && !always {
 		return nil
 	}
-	f := finding(n, cl, 0.85)
+	f := finding(n, cl)
 	if cl.Matters() {
 		f.support(recording.SourceProbe, float64(cl.MaxNs), "ns",
 			"%s of the probe on new connections waited for the lookup of the server's name, up to %s in one call",
 			counted(cl.Calls, "slow call"), format.Brief(cl.MaxNs))
 	}
 	if always {
-		f.ExcessShare, f.Strength = max(f.ExcessShare, share), 0.7
+		f.loseBeside(n, facts.LostOpening, share, lookup.Median)
 		f.support(recording.SourceProbe, float64(lookup.Median), "ns",
 			"a new connection of the probe waits %s for the lookup of the server's "+
 				"name (up to %s); a call on an open one takes %s", format.Brief(lookup.Median),

@@ -75,7 +75,7 @@ func explainLoopBlocked(n *facts.Node) *Finding {
 	}
 	all := facts.KeysByValue(ns)
 	worst := all[0]
-	f := finding(n, cl, 0.97)
+	f := finding(n, cl)
 	f.Title = "The event loop was blocked in " + format.Name(worst)
 	for _, what := range all[:min(len(all), mostCallsSaid)] {
 		f.support(n.StateSource(), float64(ns[what]), "ns",

@@ -58,7 +58,7 @@ func explainLoopBusy(n *facts.Node) *Finding {
 	if !cl.Matters() {
 		return nil
 	}
-	f := finding(n, cl, 0.95)
+	f := finding(n, cl)
 	f.Title = "The event loop was busy in " + format.Name(part.Function)
 	if part.What != "" {
 		f.Title += ": " + part.What
@@ -108,7 +108,7 @@ func recordedDefrag(n *facts.Node) *Finding {
 	if !h.Matters() || n.LoopTime().Samples >= facts.FewLoopSamples {
 		return nil
 	}
-	f := finding(n, h.Claim, h.Confidence(n))
+	f := finding(n, h.Claim)
 	f.Title = "Active defragmentation takes the event loop in long slices"
 	f.supportWaits(n, h, "active defragmentation")
 	if ran := n.Growth(series.TotalActiveDefragTime); ran > 0 {

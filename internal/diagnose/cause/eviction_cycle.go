@@ -64,15 +64,14 @@ func explainEviction(n *facts.Node) *Finding {
 	if !h.Matters() && !pattern {
 		return nil
 	}
-	f := finding(n, h.Claim, max(h.Confidence(n), 0.8))
+	f := finding(n, h.Claim)
 	if pattern {
-		f.ExcessShare = max(f.ExcessShare, share)
+		f.loseOfCalls(n, share, 0)
 		f.support(recording.SourceServer, share, "",
 			"evictions take about %.0f %% of the main thread's work, and it has "+
 				"no time left (estimated at %.1f µs per key)", share*100, evictedKeyNs/1e3)
 	}
 	if sampled {
-		f.Strength = 0.95
 		f.supportLoop(n, part)
 	}
 	f.supportWaits(n, h, "eviction")
@@ -83,7 +82,7 @@ func explainEviction(n *facts.Node) *Finding {
 			"used_memory reached %.0f MB of maxmemory %.0f MB", used/1e6, limit/1e6)
 		if used < atMaxmemory*limit && !sampled {
 			f.doubt(recording.SourceServer, used/limit, "", "that is below maxmemory")
-			f.Strength = min(f.Strength, 0.5)
+			f.weaken(1)
 		}
 	}
 	if ms := n.Growth(series.TotalEvictionExceededTime); ms > 0 {

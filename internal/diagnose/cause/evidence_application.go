@@ -31,6 +31,31 @@ func (f *Finding) supportDelay(a *facts.Application, kind, what string, match fu
 	}
 }
 
+// loseInPool claims the time of goroutines or threads that wait for a pool, by their share of those in calls; where no
+// call was timed, as much as they waited.
+func (f *Finding) loseInPool(c *facts.Case, w facts.ThreadWait) {
+	n, eachNs := c.Nodes[0], waitInPoolNs(c, w)
+	if n.CallTimeNs() > 0 {
+		f.loseBeside(n, facts.LostWaiting, w.Share, eachNs)
+		return
+	}
+	f.lose(n, facts.LostWaiting, w.Mean*n.Seconds()*1e9, eachNs)
+}
+
+// waitInPoolNs is how long each of them waits at least, by Little's law: as many wait at a time as commands are sent
+// per second, times how long each waits. Where other programs send commands, too, each waits longer.
+func waitInPoolNs(c *facts.Case, w facts.ThreadWait) int64 {
+	return int64(w.Mean / max(usersPerSecond(c), 1) * 1e9)
+}
+
+// usersPerSecond are the commands that the servers carry out, without slowpath's own.
+func usersPerSecond(c *facts.Case) (perSecond float64) {
+	for _, n := range c.Nodes {
+		perSecond += n.CommandsPerSecond() - n.OwnCommandsPerSecond()
+	}
+	return perSecond
+}
+
 // minPoolWaitShare of the goroutines or threads that are in calls wait for the pool; fewer is a pool that is short of a
 // connection now and then.
 // Bound: guess.

@@ -13,7 +13,6 @@ import (
 // reply was there.
 func (f *Finding) supportLateCalls(n *facts.Node, l *facts.LateReads, why string) *facts.Caller {
 	c := n.CallerByPID(l.PIDs[0])
-	f.Noticed = true // n.LateReads counts what was not called meanwhile, too
 	more := ""
 	if k := len(l.PIDs) - 1; k > 0 {
 		more = fmt.Sprintf(" and %d more", k)
@@ -31,7 +30,6 @@ func (f *Finding) supportClientQuota(n *facts.Node, path string) {
 	if path == "" || !known || quota <= 0 || period <= 0 {
 		return
 	}
-	f.Strength = 0.99
 	f.support(recording.SourceHost, quota/period, "cores",
 		"the quota of %s is %.2f cores (%.0f µs of every %.0f µs)", path, quota/period, quota, period)
 	periods := n.CgroupSeries(path, series.CgroupPeriods).Growth()
@@ -46,8 +44,7 @@ func (f *Finding) supportClientQuota(n *facts.Node, path string) {
 // loseUnsent claims the time that calls waited in processes that stood still, before they were sent.
 func (f *Finding) loseUnsent(n *facts.Node, l *facts.LateReads) {
 	if l.UnsentNs > 0 {
-		f.lose(n, facts.LostWaiting, l.UnsentNs)
-		f.FromSlowCalls = true
+		f.lose(n, facts.LostWaiting, l.UnsentNs, l.MaxNs)
 	}
 }
 

@@ -46,7 +46,7 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.SuspectClaim) {
 		f.doubt(recording.SourceServer, float64(cheap), "commands",
 			"SLOWLOG also shows %s of little work, up to %s: something keeps the server from running",
 			counted(cheap, "command"), format.Brief(longest))
-		f.Strength = min(f.Strength, 0.4)
+		f.weaken(2)
 	}
 	cores, source, ok := n.MainCores()
 	cpu, all, used := int64(cores*n.Seconds()*1e9), n.CommandsNs(), n.PolledCPUNs(cores)
@@ -65,7 +65,7 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.SuspectClaim) {
 	default:
 		return
 	}
-	f.Strength = min(f.Strength, 0.4)
+	f.weaken(2)
 }
 
 // supportWaits says how many slow calls waited, and how many did that work themselves: a command does not wait for

@@ -29,7 +29,6 @@ func (f *Finding) supportOpening(r facts.Redial) {
 // doubtRemote says that the calls were seen at the server only.
 func (f *Finding) doubtRemote(c *facts.Caller) {
 	if c.PID == 0 {
-		f.Strength -= 0.1
 		f.doubt(recording.SourceTap, 0, "",
 			"the callers run on other hosts: their processes and the time of their dials "+
 				"were not seen (watch one of those hosts, too)")
@@ -37,13 +36,11 @@ func (f *Finding) doubtRemote(c *facts.Caller) {
 }
 
 // findingOfLosses starts the finding of a cause that took some of the callers' time; nil where it took little of it.
-func findingOfLosses(l facts.Overhead, n *facts.Node, ns int64, strength float64) *Finding {
+func findingOfLosses(l facts.Overhead, n *facts.Node, ns int64) *Finding {
 	if float64(ns) < facts.MinShare*float64(l.SpentNs) {
 		return nil
 	}
-	f := lossesOf(l, n, ns, strength)
-	f.Unnoticed = !n.LossNoticed(longestOpening(n), float64(ns))
-	return f
+	return lossesOf(l, n, ns, longestOpening(n))
 }
 
 // longestOpening is the 90th percentile of what new connections cost that calls waited for, in nanoseconds, with the
@@ -60,23 +57,34 @@ func longestOpening(n *facts.Node) int64 {
 	return facts.PercentilesOf(dialled, func(k *facts.Conn) int64 { return k.OpeningNs() + waits[k] }).P90
 }
 
-// lossesOf is findingOfLosses however little time it is.
-func lossesOf(l facts.Overhead, n *facts.Node, ns int64, strength float64) *Finding {
-	all := max(l.OpeningNs+l.UnansweredNs+l.PingNs+l.DNSQueryNs, ns) + l.ExcessNs
-	f := &Finding{Of: n.Ledger.Calls(), Strength: strength, ExcessShare: float64(ns) / float64(max(all, 1))}
-	f.lose(n, facts.LostOpening, float64(ns))
+// lossesOf is findingOfLosses however little time it is, eachNs of it at once.
+func lossesOf(l facts.Overhead, n *facts.Node, ns, eachNs int64) *Finding {
+	f := &Finding{Of: n.Ledger.Calls()}
+	f.lose(n, facts.LostOpening, float64(ns), eachNs)
 	f.support(recording.SourceTap, float64(ns), "ns",
 		"callers lost %s to it, of the %s that they spent on their connections (%.0f %%)", format.Brief(ns),
 		format.Brief(l.SpentNs), 100*float64(ns)/float64(l.SpentNs))
 	return f
 }
 
+// loseByChurn claims what callers lose by connections that are opened and closed all the time.
+func (f *Finding) loseByChurn(n *facts.Node, c facts.Churn) {
+	all := c.PerSecond * float64(c.OpeningNs) * n.Seconds()
+	if n.Ledger.Users.Calls > 0 {
+		f.infer()
+		f.lose(n, facts.LostOpening, all, c.OpeningNs)
+		return
+	}
+	f.loseBeside(n, facts.LostOpening, c.Share(), c.OpeningNs)
+	f.inAll(n, all)
+}
+
 // openedTogether starts the finding of a cause by which many connections were opened together during some spans. cost
 // is what calls waited for them, openingNs what one took. It is nil where nobody can have noticed. Slow calls during
 // the spans belong to it: they are handshakes, or waited behind handshakes.
-func openedTogether(n *facts.Node, callers []*facts.Caller, spans facts.Spans, cost, openingNs int64,
-	strength float64,
-) (*Finding, facts.Claim) {
+func openedTogether(n *facts.Node, callers []*facts.Caller, spans facts.Spans, cost, openingNs int64) (*Finding,
+	facts.Claim,
+) {
 	felt, users := n.ClaimOf(spans.CallTimes), n.TapClaim(spans.CallTimes)
 	l := n.Overhead(callers)
 	took := cost + users.Ns
@@ -84,11 +92,9 @@ func openedTogether(n *facts.Node, callers []*facts.Caller, spans facts.Spans, c
 	if float64(took) < facts.MinShare*float64(l.SpentNs) && max(openingNs, felt.MaxNs) < facts.HealthyMaxNs && !many {
 		return nil, felt
 	}
-	f := finding(n, felt, strength)
+	f := finding(n, felt)
 	f.SlowCalls = 0 // most of its cost is before the calls
-	all := l.OpeningNs + l.UnansweredNs + l.PingNs + l.ExcessNs
-	f.ExcessShare = max(f.ExcessShare, min(1, float64(took)/float64(max(all, 1))))
-	f.lose(n, facts.LostOpening, float64(cost))
+	f.lose(n, facts.LostOpening, float64(cost), openingNs)
 	return f, felt
 }
 

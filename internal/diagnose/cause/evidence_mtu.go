@@ -13,16 +13,16 @@ import (
 func blackHole(n *facts.Node, limits []facts.SizeLimit) *Finding {
 	f := finding(n, n.Claim(func(_ account.Account, s account.Segment) bool {
 		return s.Actor == account.Network && s.State == account.Retransmit
-	}), 0.93)
+	}))
 	f.Title = "Large segments never arrive: the path's MTU is smaller than its ends believe, and nobody tells them " +
 		"(an MTU black hole)"
-	lostNs := 0.0
+	var lostNs, times int64
 	for _, l := range limits {
 		from, to := l.Client, n.Address
 		if l.From == recording.Server {
 			from, to = to, from
 		}
-		lostNs += float64(l.WaitedNs)
+		lostNs, times = lostNs+l.WaitedNs, times+l.Lost
 		f.support(l.Source, float64(l.Lost), "times",
 			"from %s to %s: segments of %s and more were sent again in vain, %s", from, to,
 			counted(int(l.LostBytes), "byte"), facts.TimesText(int(l.Lost)))
@@ -36,8 +36,7 @@ func blackHole(n *facts.Node, limits []facts.SizeLimit) *Finding {
 			"%s of up to %s arrived there, %s between those that did not", counted(int(l.Passed), "segment"),
 			counted(int(l.PassedBytes), "byte"), format.Thousands(int(l.BetweenRuns)))
 	}
-	f.lose(n, facts.LostSilent, lostNs)
-	f.ExcessShare = max(f.ExcessShare, lostNs/(lostNs+n.CallTimeNs()))
+	f.lose(n, facts.LostSilent, float64(lostNs), lostNs/max(times, 1))
 	f.FixSteps = mtuFix()
 	f.See = []string{"https://www.rfc-editor.org/rfc/rfc2923#section-2.1", "https://www.rfc-editor.org/rfc/rfc4821"}
 	return f

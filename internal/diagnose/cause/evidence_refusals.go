@@ -119,9 +119,7 @@ func refusalOf(code string) (refusal, bool) {
 // loseRefused claims the time that callers lose by refused calls. How long a caller goes without a result nobody knows:
 // as long as a slow call at least.
 func (f *Finding) loseRefused(n *facts.Node, calls float64) {
-	lost := calls * float64(n.NoticedNs())
-	f.lose(n, facts.LostWaiting, lost)
-	f.ExcessShare = max(f.ExcessShare, lost/(lost+float64(n.Ledger.ExcessNs)))
+	f.lose(n, facts.LostWaiting, calls*float64(n.NoticedNs()), facts.HealthyMaxNs)
 }
 
 // refusedSource is where it is known from how many calls of clients were refused.

@@ -45,10 +45,6 @@ func saturation(n *facts.Node) *Finding {
 	if heavy >= minOtherWorkShare {
 		return nil
 	}
-	f := finding(n, n.UnexplainedWaits(), 0.6)
-	if d.Measured {
-		f.Strength = 0.95
-	}
 	own := d.Run / d.Total() // the rest of its demand went to the threads that had the CPU
 	if c := n.NeighbourCores(); c.Others > c.Callers &&
 		d.Run+d.Wait*c.Callers/(c.Callers+c.Others) < facts.SaturatedDemand {
@@ -58,27 +54,30 @@ func saturation(n *facts.Node) *Finding {
 	if known && queue.Share() < hardlyWait && d.Run < facts.SaturatedDemand {
 		return nil // it has just enough work: no call waits
 	}
-	f.ExcessShare = max(f.ExcessShare, queue.Share())
-	f.Noticed = known && d.Run >= facts.SaturatedDemand // all calls queue, not only the slow ones
+	f := finding(n, n.UnexplainedWaits())
+	mostly := known && queue.Share() >= mostlyQueued
+	share := queue.Share()
+	if !mostly {
+		share = max(share, assumedQueue)
+	}
+	if !d.Measured && (!mostly || heavy >= notableDoubt) {
+		f.weaken(1)
+	}
+	f.loseOfCalls(n, share, queue.WaitNs)
+	f.inAll(n, float64(queue.WaitNs)*n.CommandsPerSecond()*n.Seconds())
 	f.scale(own)
-	f.Strength *= 1 - heavy
 	f.supportDemand(n, d)
 	switch {
-	case known && queue.Share() >= mostlyQueued:
+	case mostly:
 		f.support(recording.SourceProbe, float64(queue.WaitNs), "ns",
 			"half of all calls wait in the queue for at least %s: the median is %s, "+
 				"a round trip and the work of one call take %s", format.Brief(queue.WaitNs),
 			format.Brief(queue.MedianNs),
 			format.Brief(queue.UnqueuedNs))
 	case known:
-		f.ExcessShare = max(f.ExcessShare, assumedQueue*own)
-		f.Strength *= 0.8
 		f.doubt(recording.SourceProbe, float64(queue.MedianNs), "ns",
 			"calls hardly wait: the median is %s, a round trip and the work of one call take %s",
 			format.Brief(queue.MedianNs), format.Brief(queue.UnqueuedNs))
-	default:
-		f.ExcessShare = max(f.ExcessShare, assumedQueue*own)
-		f.Strength *= 0.9
 	}
 	f.doubtSaturation(n, d, heavy)
 	f.doubtCrowd(n)
@@ -98,7 +97,7 @@ func (f *Finding) doubtCrowd(n *facts.Node) {
 	if open < minOversizedConns || queued < minOversizedQueue {
 		return
 	}
-	f.Strength = min(f.Strength, saturatedCrowd)
+	f.weaken(1)
 	f.doubt(recording.SourceServer, queued, "calls",
 		"up to %.0f calls are queued at a time, on %.0f connections: only the tap shows whether they "+
 			"come from one oversized pool (pool-oversized)", queued, open)
@@ -115,17 +114,17 @@ func (f *Finding) doubtSaturation(n *facts.Node, d facts.Demand, heavy float64) 
 			"for %.0f %% of the time it was in the run queue: with its own CPU it would serve more", d.Wait*100)
 	}
 	if bytes := n.BytesPerCommand(); bytes >= bulkBytes {
-		f.Strength *= 0.5
+		f.weaken(1)
 		f.doubt(recording.SourceServer, bytes, "bytes",
 			"a command and its reply have %.0f kB on average: the thread is busy copying bytes", bytes/1e3)
 	}
 	if c := n.Churn(); c.PerSecond >= burdenChurn && c.Share() >= burdenChurnShare {
-		f.Strength *= 0.7
+		f.weaken(1)
 		f.doubt(recording.SourceServer, c.PerSecond, "per second",
 			"clients open %.0f connections per second: accepting and closing them is part of its work", c.PerSecond)
 	}
 	if throttled := float64(n.StateNs(recording.KindThrottled)) / 1e9 / n.Seconds(); throttled >= burdenThrottled {
-		f.Strength *= 0.6
+		f.weaken(1)
 		f.doubt(recording.SourceHost, throttled, "of the time",
 			"its cgroup was throttled for %.0f %% of the time: the quota is the limit, not the core", throttled*100)
 	}
@@ -208,10 +207,6 @@ const looseRun = 0.85
 // hardlyWait: calls that wait for less than this share of their time do not wait for the thread.
 // Bound: guess.
 const hardlyWait = 0.25
-
-// saturatedCrowd: where hundreds of calls are queued, a busy thread does not show whether one pool sends them.
-// Bound: guess.
-const saturatedCrowd = 0.55
 
 // bulkBytes is the mean length of a command and its reply from which the thread is busy copying.
 // Bound: guess.

@@ -52,13 +52,12 @@ func explainFailover(n *facts.Node) *Finding {
 		return explainReplaced(n, t)
 	}
 	window := facts.Span{FromNs: t.FromNs(n.Case), ToNs: t.EndNs(n.Case)}
-	f := finding(n, keptWaiting(n, t), 0.95)
-	lost := n.BlockedNs(window)
-	f.ExcessShare = max(f.ExcessShare, float64(lost)/float64(max(lost+n.Ledger.Users.ExcessNs, 1)))
-	f.lose(n, facts.LostSilent, float64(lost))
-	if f.ExcessShare == 0 {
+	cl, lost := keptWaiting(n, t), n.BlockedNs(window)
+	if cl.Ns == 0 && lost == 0 {
 		return nil // it had no callers
 	}
+	f := finding(n, cl)
+	f.lose(n, facts.LostSilent, float64(lost), window.ToNs-window.FromNs)
 	if s := n.WaitsAfterTakeover(t); s.Ns > 0 { // for them the window ends later, and for another reason
 		f.scale(float64(lost) / float64(lost+s.Ns))
 		f.doubt(recording.SourceTap, float64(s.Ns), "ns",
@@ -81,7 +80,7 @@ func explainReplaced(n *facts.Node, t facts.Takeover) *Finding {
 	if cl.Calls == 0 || n.WaitsAfterTakeover(t).Ns > 0 {
 		return nil
 	}
-	f := finding(n, cl, 0.6)
+	f := finding(n, cl)
 	f.Title = "A master had stopped answering and been replaced before the watch began"
 	f.support(recording.SourceServer, 0, "",
 		"the other nodes have it as failed, and another node has its slots "+
@@ -101,11 +100,8 @@ func explainOrphan(n *facts.Node) *Finding {
 	}
 	w := facts.Span{FromNs: t.FromNs(n.Case), ToNs: t.EndNs(n.Case)}
 	lost := w.ToNs - w.FromNs // of at least one caller
-	f := &Finding{
-		Of: n.Ledger.Calls(), Strength: 0.75,
-		ExcessShare: float64(lost) / float64(max(lost+n.Ledger.Users.ExcessNs, 1)),
-	}
-	f.lose(n, facts.LostSilent, float64(lost))
+	f := &Finding{Of: n.Ledger.Calls()}
+	f.lose(n, facts.LostSilent, float64(lost), lost)
 	if t.Pending {
 		f.Title = "A master stopped answering, and no node has taken over its slots yet"
 		f.support(recording.SourceServer, float64(lost), "ns",
@@ -116,9 +112,7 @@ func explainOrphan(n *facts.Node) *Finding {
 			"its master %s was gone when the watch began; this node was seen "+
 				"as master of its %d slots %s later (INFO role)", master, t.Slots, format.Brief(lost))
 	}
-	if f.supportNodeTimeout(n); f.supportClusterDown(n) {
-		f.Strength = 0.9
-	} else {
+	if f.supportNodeTimeout(n); !f.supportClusterDown(n) {
 		f.doubt(recording.SourceServer, 0, "",
 			"whether clients called it meanwhile is not known: it could not be watched")
 	}
@@ -150,13 +144,10 @@ func (f *Finding) supportTakeover(n *facts.Node, t facts.Takeover) {
 	}
 	took := t.EndNs(n.Case) - t.FromNs(n.Case)
 	if t.Pending {
-		f.Title, f.Strength = "A master stopped answering, and no node has taken over its slots yet", 0.7
-		if t.ConnsRefused {
-			f.Strength = 0.85
-		}
+		f.Title = "A master stopped answering, and no node has taken over its slots yet"
 		why := "though other nodes suspect it (cluster_slots_pfail, cluster_slots_fail)"
 		if t.Slots == 0 {
-			f.Title, f.Strength = "A master is gone, and no watched replica has taken its place", 0.6
+			f.Title = "A master is gone, and no watched replica has taken its place"
 			why = "though it had replicas (INFO connected_slaves)"
 			f.doubt(recording.SourceServer, 0, "",
 				"whether a replica has taken over was not seen: pass its replicas as further targets")
@@ -186,14 +177,11 @@ func (f *Finding) supportSilence(n *facts.Node, t facts.Takeover) {
 	default:
 		f.doubt(recording.SourceProbe, 0, "",
 			"why it stopped answering was not seen: its port was not closed, and its process not watched")
-		f.Strength -= 0.05
+		if t.TakenNs == 0 && (t.Slots == 0 || !t.Pending) {
+			f.weaken(1) // nor was a takeover seen
+		}
 	}
 }
-
-// silentStrength is the strength where the old master stays silent after the window, and no source shows which
-// callers still wait for it.
-// Bound: guess.
-const silentStrength = 0.55
 
 // doubtAfterwards: callers that are refused go elsewhere. An old master that is only silent may hold its callers long
 // after the window, and slowpath's own connection does not show it.
@@ -202,7 +190,7 @@ func (f *Finding) doubtAfterwards(n *facts.Node, t facts.Takeover) {
 		n.Rec.SeesCalls() {
 		return
 	}
-	f.Strength = min(f.Strength, silentStrength)
+	f.weaken(1)
 	f.doubt(recording.SourceProbe, 0, "",
 		"the old master is still silent: only its host's files or the tap show "+
 			"whether callers with an old map still wait for it")

@@ -20,33 +20,33 @@ func TestFailoverWindow(t *testing.T) {
 	checkCluster(t, "failover-window", []clusterWant{
 		{
 			name: "T0: its process has ended", rec: gone(refusal).taken(11e9).grows(recording.SourceServer,
-				clusterNodes[1], "errorstat_CLUSTERDOWN.count", 300), first: true, min: 0.9,
+				clusterNodes[1], "errorstat_CLUSTERDOWN.count", 300), first: true,
 			evidence: "its replica 10.0.0.4:6379 was seen as the master of its 5461 slots 6.05 s later",
 			fix:      "--cluster call 10.0.0.4:6379 CONFIG SET cluster-require-full-coverage no",
 		},
 		{
-			name: "T0: it is silent", rec: gone("timeout of the call").taken(11e9), first: true, min: 0.5, max: 0.6,
+			name: "T0: it is silent", rec: gone("timeout of the call").taken(11e9), first: true, doubted: true,
 			against: "show whether callers with an old map still wait for it",
 		},
 		{
 			name:  "T2: it is silent, and no caller waits for it",
 			rec:   gone("timeout of the call").taken(11e9).tapped(),
-			first: true, min: 0.85, max: 0.92, against: "why it stopped answering was not seen",
+			first: true, against: "why it stopped answering was not seen",
 		},
 		{
 			name: "T1: it was stopped for longer than the other nodes wait, and no caller waits for it",
-			rec:  gone("timeout of the call").taken(11e9).stopped(5e9, 20e9), first: true, min: 0.9,
+			rec:  gone("timeout of the call").taken(11e9).stopped(5e9, 20e9), first: true,
 			evidence: "its process was stopped for at least 15 s", fix: "Find what stopped the process",
 		},
 		{
 			name: "T2: connections that ended with it", rec: gone(refusal).taken(11e9).conn(oldMaster, "10.0.0.9:1",
 				1e9,
-				5e9+1, closed).conn(oldMaster, "10.0.0.9:2", 1e9, 5e9+2, closed), first: true, min: 0.9,
+				5e9+1, closed).conn(oldMaster, "10.0.0.9:2", 1e9, 5e9+2, closed), first: true,
 			evidence: "2 connections of its callers ended with it (app[77])",
 		},
 		{
-			name: "no node has taken over when the watch ends", rec: suspected(gone(refusal)), first: true, min: 0.8,
-			max: 0.9, evidence: "no node took over its 5461 slots by then", fix: "cluster-replica-validity-factor",
+			name: "no node has taken over when the watch ends", rec: suspected(gone(refusal)), first: true,
+			evidence: "no node took over its 5461 slots by then", fix: "cluster-replica-validity-factor",
 		},
 		{name: "slowpath alone does not reach it", rec: gone(refusal)},
 		{
@@ -62,7 +62,7 @@ func TestFailoverWindow(t *testing.T) {
 		{
 			name: "over when the watch begins", rec: newClusterCase("redis 7.0.15").upBut(oldMaster).waits(oldMaster,
 				1e9,
-				clusterEnd, refusal).tellTaken(2e9), first: true, min: 0.55, max: 0.65,
+				clusterEnd, refusal).tellTaken(2e9), first: true,
 			evidence: "the failover is over", against: "none is seen to wait for it now",
 		},
 		{
@@ -89,7 +89,7 @@ func TestFailoverBySentinel(t *testing.T) {
 		"to":   "master",
 	})
 	checkCluster(t, "failover-window", []clusterWant{{
-		name: "Sentinel", rec: c, first: true, min: 0.9,
+		name: "Sentinel", rec: c, first: true,
 		evidence: "was seen as the master of its place", fix: "Sentinel: set down-after-milliseconds to 5000",
 	}})
 }
@@ -101,7 +101,7 @@ func TestFrozenMasterThatWasReplaced(t *testing.T) {
 	checkCluster(t, "process-frozen", []clusterWant{{name: "replaced", rec: c}})
 	c = newClusterCase("redis 7.0.15").upBut(oldMaster).up(oldMaster, 0, 5e9).waits(oldMaster, 5e9, 8e9,
 		"").up(oldMaster, 8e9, clusterEnd).stopped(5e9, 8e9)
-	checkCluster(t, "process-frozen", []clusterWant{{name: "not replaced", rec: c, first: true, min: 0.9}})
+	checkCluster(t, "process-frozen", []clusterWant{{name: "not replaced", rec: c, first: true}})
 }
 
 // A master that is gone when the watch begins is not watched; its replica reports it.
@@ -120,14 +120,13 @@ func TestFailoverOfAMasterThatIsNotWatched(t *testing.T) {
 	checkCluster(t, "failover-window", []clusterWant{
 		{
 			name: "taken over in the watch", rec: link(orphan(), 1e9, 9e9).taken(9e9).grows(recording.SourceServer,
-				clusterNodes[1], "errorstat_CLUSTERDOWN.count", 80), first: true, min: 0.9,
+				clusterNodes[1], "errorstat_CLUSTERDOWN.count", 80), first: true,
 			evidence: "its master 10.0.0.1:6379 was gone when the watch began; this node was seen as master of its " +
 				"5461 slots 8 s later",
 		},
 		{
 			name: "taken over, and no caller is known", rec: link(orphan(), 1e9, 9e9).taken(9e9),
-			first: true,
-			max:   0.8, against: "whether clients called it meanwhile is not known",
+			first: true, against: "whether clients called it meanwhile is not known",
 		},
 		{
 			name: "not taken over yet", rec: link(orphan(), 1e9, clusterEnd), first: true,

@@ -41,7 +41,8 @@ var fanoutSlowestShard = Cause{
 		"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags",
 		"https://research.google/pubs/the-tail-at-scale/",
 	},
-	Explain: explainFanout,
+	AfterClass: []Class{ServerStall}, // the shard's own fault makes all shards' calls wait
+	Explain:    explainFanout,
 }
 
 func explainFanout(n *facts.Node) *Finding {
@@ -63,12 +64,10 @@ func explainFanout(n *facts.Node) *Finding {
 		lost := shares[a.Call.Client] * float64(a.ExcessNs-ofClient(a))
 		return elsewhere.Times(lost / max(float64(elsewhere.Ns()), 1))
 	})
-	f := finding(n, cl, 0.97)
+	f := finding(n, cl)
 	for _, process := range slices.Sorted(maps.Keys(shares)) {
-		f.Strength = min(f.Strength, max(shares[process], 0.6))
 		f.supportFanout(n, all[process])
 	}
-	f.Leads = mostlyOf(n, cl)
 	f.FixSteps = fanoutFix(n, shares)
 	return f
 }
@@ -84,17 +83,6 @@ func ofClient(a account.Account) (ns int64) {
 }
 
 func isOfClient(s account.Segment) bool { return s.Actor == account.Client || s.Actor == account.App }
-
-// mostlyOf reports whether a claim has most of the excess of the clients' slow calls, of all nodes.
-func mostlyOf(n *facts.Node, cl facts.Claim) bool {
-	all := 0.0
-	for _, a := range n.Ledger.Slow {
-		if a.Call.Source == recording.SourceTap {
-			all += float64(a.ExcessNs) * a.Weight
-		}
-	}
-	return float64(cl.Ns) > all/2
-}
 
 func (f *Finding) supportFanout(n *facts.Node, o *facts.Fanout) {
 	f.support(recording.SourceTap, float64(o.WithOthers), "looks",

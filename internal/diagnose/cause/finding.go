@@ -1,10 +1,9 @@
 package cause
 
 import (
-	"slices"
-
 	"slowpath/internal/diagnose/changes"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/law"
 	"slowpath/internal/diagnose/remedy"
 )
 
@@ -19,8 +18,8 @@ type Finding struct {
 	MoreNodes int `json:"-"`
 	SlowCalls int `json:"slow_calls"`
 	Of        int `json:"of"`
-	// ExcessShare is the share of the time that callers lost, 0..1. Each nanosecond counts for one finding at most: the
-	// shares of all findings add up to 1 at most. A cause sets what it would explain alone.
+	// ExcessShare is the share of the time that callers lost, 0..1, with that of its consequences. Each nanosecond
+	// counts for one finding at most.
 	ExcessShare float64 `json:"excess_share"`
 	// Confidence is how often findings of this grade and number of samples were right, 0..1.
 	Confidence float64 `json:"confidence"`
@@ -42,113 +41,110 @@ type Finding struct {
 	Changes []changes.Cited `json:"changes,omitempty"`
 	// Because is the id of the root cause of which this finding is a consequence, if any.
 	Because string `json:"because,omitempty"`
-	// ClaimedShare is what the finding would explain of the lost time if it were the only one. A cause sets the part of
-	// ExcessShare that comes from the time of slow calls alone, not from a pattern of all calls.
+	// ClaimedShare is what the finding would explain of the lost time if it were the only one.
 	ClaimedShare float64 `json:"claimed_share"`
-	// Strength is how much the evidence speaks for the cause, 0..1. It orders findings, and is no probability.
-	Strength float64 `json:"-"`
+	// Doubts is by how many grades its evidence is known less well than its sources can tell, for what speaks against
+	// it.
+	Doubts int `json:"-"`
 	// Missed is the share of its evidence that its sources missed.
 	Missed float64 `json:"-"`
-	// Eliminated: it explains time that no source saw the reason of.
-	Eliminated bool `json:"-"`
-	// Patterned: what it claims beside slow calls is a share of all calls, which it infers.
-	Patterned bool `json:"-"`
 	// Claims are the time that it explains, by node.
-	Claims []Claimed `json:"-"`
-	// Steady is that of its cause.
-	Steady bool `json:"-"`
-	// FromSlowCalls: what it claims beside slow calls follows from them.
-	FromSlowCalls bool `json:"-"`
-	// Unnoticed: it takes so little time that it is said as the consequence of another finding only.
-	Unnoticed bool `json:"-"`
-	// Noticed: callers lose more than is seen of slow calls, so much that they notice.
-	Noticed bool `json:"-"`
-	// Leads: the finding comes before the causes that it consists of, since most slow calls show its pattern.
-	Leads bool `json:"-"`
-	// Independent: by the evidence it is no consequence of any cause in After.
-	Independent bool `json:"-"`
+	Claims []law.Claim `json:"-"`
 	// IndependentOf are the causes in After of which, by the evidence, it is no consequence.
 	IndependentOf []string `json:"-"`
 }
 
 // Grade is how well the evidence of a finding is known.
-type Grade string
+type Grade = law.Grade
 
 // The grades, the best first.
 const (
-	Seen       Grade = "seen"       // in the kernel, for these calls
-	Counted    Grade = "counted"    // in the same window, by the server or the host
-	Inferred   Grade = "inferred"   // from a pattern of calls
-	Eliminated Grade = "eliminated" // no source saw another reason
+	Seen       = law.Seen
+	Counted    = law.Counted
+	Inferred   = law.Inferred
+	Eliminated = law.Eliminated
 )
 
-// Grades are all, the best first.
-var Grades = []Grade{Seen, Counted, Inferred, Eliminated}
-
-// Weaker is the next grade below.
-func (g Grade) Weaker() Grade {
-	return Grades[min(slices.Index(Grades, g)+1, len(Grades)-1)]
-}
-
-// Claimed is the time of a node's callers that a finding explains.
-type Claimed struct {
-	Node *facts.Node // nil: callers of no single node
-	// Calls is what it explains of slow calls.
-	Calls []facts.CallNs
-	// Losses is what it explains of other time.
-	Losses []facts.Loss
-}
-
 // claim is the finding's claim on the callers of a node.
-func (f *Finding) claim(n *facts.Node) *Claimed {
+func (f *Finding) claim(n *facts.Node) *law.Claim {
 	for i := range f.Claims {
 		if f.Claims[i].Node == n {
 			return &f.Claims[i]
 		}
 	}
-	f.Claims = append(f.Claims, Claimed{Node: n})
+	f.Claims = append(f.Claims, law.Claim{Node: n})
 	return &f.Claims[len(f.Claims)-1]
 }
 
-// lose claims time that callers of a node (nil: of no single one) lost outside of slow calls.
-func (f *Finding) lose(n *facts.Node, kind facts.LossKind, ns float64) {
+// lose claims time that callers of a node (nil: of no single one) lost outside of slow calls, eachNs at once; see
+// facts.Loss.
+func (f *Finding) lose(n *facts.Node, kind facts.LossKind, ns float64, eachNs int64) {
 	c := f.claim(n)
-	c.Losses = append(c.Losses, facts.Loss{Kind: kind, Ns: ns})
+	c.Losses = append(c.Losses, facts.Loss{Kind: kind, Ns: ns, EachNs: eachNs})
 }
+
+// inAll says what all callers of a node lost by what was claimed last; see facts.Loss.
+func (f *Finding) inAll(n *facts.Node, ns float64) {
+	if losses := f.claim(n).Losses; len(losses) > 0 {
+		losses[len(losses)-1].AllNs = ns
+	}
+}
+
+// ofCalls is inAll for a part of all calls that take longer than they need: a tenth of them is noticed (MinShare),
+// however short each is.
+func (f *Finding) ofCalls(n *facts.Node, part float64) { f.inAll(n, part*float64(n.EndNs-n.StartNs)) }
+
+// infer says that a finding of a pattern of calls is inferred from it, where its cause does not know better.
+func (f *Finding) infer() {
+	if f.Grade == "" && f.SlowCalls == 0 {
+		f.Grade = Inferred
+	}
+}
+
+// loseOfCalls claims a share of the time of all calls to a node, with what it claims of slow calls among it.
+func (f *Finding) loseOfCalls(n *facts.Node, share float64, eachNs int64) {
+	if ns := share*n.CallTimeNs() - f.slowNs(n); ns > 0 {
+		f.infer()
+		f.lose(n, facts.LostInCalls, ns, eachNs)
+	}
+}
+
+// slowNs is what it claims of slow calls to a node, in nanoseconds.
+func (f *Finding) slowNs(n *facts.Node) (ns float64) {
+	for _, c := range f.claim(n).Calls {
+		ns += c.Ns * n.Ledger.Slow[c.Index].Weight
+	}
+	return ns
+}
+
+// loseBeside claims time of a kind outside of calls: a share of it and of the time of all calls to a node together.
+func (f *Finding) loseBeside(n *facts.Node, kind facts.LossKind, share float64, eachNs int64) {
+	if part := min(share, mostPattern); part > 0 {
+		f.infer()
+		f.lose(n, kind, part/(1-part)*n.CallTimeNs(), eachNs)
+	}
+}
+
+// loseWhile claims what callers lost while nobody was served, by the time of their other calls, beside the slow calls
+// that it claims: those that waited meanwhile.
+func (f *Finding) loseWhile(n *facts.Node, gone facts.Spans) {
+	part := min(float64(gone.TotalNs())/float64(n.EndNs-n.StartNs), mostPattern)
+	slow := f.slowNs(n)
+	if ns := part/(1-part)*(n.CallTimeNs()-slow) - slow; ns > 0 {
+		f.infer()
+		f.lose(n, facts.LostWaiting, ns, facts.HealthyMaxNs)
+	}
+}
+
+// weaken says that what speaks against the cause leaves its evidence known some grades less well.
+func (f *Finding) weaken(grades int) { f.Doubts = max(f.Doubts, grades) }
 
 // mostPattern: a pattern that takes all of the callers' time takes this share of it and of what they do besides.
 // Bound: arithmetic, a guard of a division.
 const mostPattern = 0.95
 
-// ClaimPattern claims what a finding explains beyond slow calls, where its cause has not claimed that itself: its share
-// of the time of the callers of n.
-func (f *Finding) ClaimPattern(n *facts.Node, kind facts.LossKind) {
-	for _, c := range f.Claims {
-		if len(c.Losses) > 0 {
-			return
-		}
-	}
-	if f.ExcessShare <= f.ClaimedShare {
-		return
-	}
-	f.Patterned = true
-	calls := n.CallTimeNs()
-	if kind == "" {
-		slow := 0.0
-		for _, c := range f.claim(n).Calls {
-			slow += c.Ns * n.Ledger.Slow[c.Index].Weight
-		}
-		f.lose(n, facts.LostInCalls, max(f.ExcessShare*calls-slow, 0))
-		return
-	}
-	part := min(f.ExcessShare, mostPattern)
-	f.lose(n, kind, part/(1-part)*calls)
-}
-
 // scale leaves only a part of what the finding explains.
 func (f *Finding) scale(part float64) {
-	f.ExcessShare *= part
-	f.ClaimedShare *= part
 	for _, c := range f.Claims {
 		for i := range c.Calls {
 			c.Calls[i].Ns *= part

@@ -40,7 +40,7 @@ func explainFlush(n *facts.Node) *Finding {
 	if !h.Matters() {
 		return nil
 	}
-	f := finding(n, h.Claim, max(h.Confidence(n), 0.9))
+	f := finding(n, h.Claim)
 	worst := h.Suspects[0]
 	f.Title = worst.Command + " frees all keys in the main thread, and all other calls wait for it"
 	f.supportCommands(n, h.Suspects)

@@ -49,7 +49,7 @@ func explainFork(n *facts.Node) *Finding {
 	if h.Ns == 0 {
 		return nil
 	}
-	f := finding(n, h.Claim, max(h.Confidence(n), 0.85))
+	f := finding(n, h.Claim)
 	why, longest, forks := whyForked(n)
 	for _, s := range h.Suspects {
 		if s.Kind == account.KindFork {

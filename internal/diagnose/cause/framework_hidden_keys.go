@@ -45,7 +45,7 @@ func explainFramework(n *facts.Node) *Finding {
 	if !h.Matters() {
 		return nil
 	}
-	f := finding(n, h.Claim, h.Confidence(n))
+	f := finding(n, h.Claim)
 	worst := h.Suspects[0]
 	framework := n.FrameworkOf(worst)
 	f.Title = fmt.Sprintf("%s sends %s for a harmless-looking call, and all other calls wait", framework, worst.Command)

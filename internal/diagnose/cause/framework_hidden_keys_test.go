@@ -34,7 +34,7 @@ func cleared(framework, libName string, own bool) edge {
 func TestFrameworkHiddenKeys(t *testing.T) {
 	explainEdge(t, find("framework-hidden-keys"), []edgeCase{
 		{
-			name: "T0: by the form of the pattern", rec: cleared("Spring Cache", "", true), found: true, min: 0.6,
+			name: "T0: by the form of the pattern", rec: cleared("Spring Cache", "", true), found: true,
 			evidence: "with patterns in the form of Spring Cache keys", fix: "BatchStrategies.scan(1000)",
 		},
 		{

@@ -164,7 +164,7 @@ func explainMaxProcs(n *facts.Node) *Finding {
 	if !ok {
 		return nil
 	}
-	f := finding(n, l.Claim, 0.93)
+	f := finding(n, l.Claim)
 	f.loseUnsent(n, l)
 	c := f.supportLateCalls(n, l, "while its cgroup was throttled")
 	t := all[c.PID]
@@ -179,7 +179,6 @@ func explainMaxProcs(n *facts.Node) *Finding {
 			"it used %.2f cores with %s", facts.Rate(run)/1e9, counted(count, "thread"))
 	}
 	if o.cores < 1 {
-		f.Strength -= 0.05
 		f.doubt(recording.SourceTap, o.cores, "cores",
 			"with %.2f cores even a single thread would be throttled if it has more work than that: fewer "+
 				"threads spread the stops, more quota ends them", o.cores)

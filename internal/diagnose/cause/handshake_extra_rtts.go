@@ -34,9 +34,10 @@ var handshakeExtraRTTs = Cause{
 		"https://redis.io/docs/latest/commands/hello/",
 		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
 	},
-	After:   []string{"replica-loading-or-readonly-routing", "failover-window"},
-	Loses:   facts.LostWaiting,
-	Explain: explainHandshakes,
+	// What has callers open connections has them greet the server, too.
+	AfterClass: []Class{Redial},
+	After:      []string{"replica-loading-or-readonly-routing", "failover-window"},
+	Explain:    explainHandshakes,
 }
 
 // oneTrip is enough for a handshake: HELLO 3 AUTH user password SETNAME name, or one pipeline.
@@ -74,7 +75,7 @@ func explainHandshakes(n *facts.Node) *Finding {
 	if most == nil {
 		return nil
 	}
-	f := findingOfLosses(n.TotalOverhead(), n, extra, 0.92)
+	f := findingOfLosses(n.TotalOverhead(), n, extra)
 	if f == nil {
 		return nil
 	}

@@ -16,6 +16,7 @@ var hiddenRetriesBackoff = Cause{
 	ID:    "hidden-retries-backoff",
 	Title: "The client retries silently: one call of the application is several attempts, each with a timeout",
 	Layer: "client",
+	Class: Redial,
 	Needs: Needs{
 		T0: "nothing: the server answers each attempt promptly",
 		T2: "connections that the client closes with a call unanswered, while the server answers " +
@@ -175,7 +176,7 @@ func explainRetries(n *facts.Node) *Finding {
 	}
 	l := n.Overhead(callers)
 	l.SpentNs += paused // on no connection
-	f := findingOfLosses(l, n, cost+paused, 0.85)
+	f := findingOfLosses(l, n, cost+paused)
 	if f == nil {
 		return nil
 	}
@@ -203,7 +204,6 @@ func (f *Finding) supportRetries(n *facts.Node, a retries) facts.Percentiles {
 		f.support(recording.SourceServer, 0, "", "CLIENT LIST: %s", known)
 	}
 	if len(a.followed) == 0 {
-		f.Strength = 0.65
 		f.Title = "Replies never come, and the client waits a full timeout for each before it retries or gives up"
 		f.doubt(recording.SourceTap, 0, "",
 			"what followed was not seen: another attempt on an open connection, or an error for the caller")
@@ -218,9 +218,6 @@ func (f *Finding) supportRetries(n *facts.Node, a retries) facts.Percentiles {
 	if most := a.longestChain(); most > firstRetry {
 		f.support(recording.SourceTap, float64(most), "attempts",
 			"up to %d attempts in a row: at least %s in one call", most, format.Brief(int64(most-1)*age.Median))
-	}
-	if 2*len(a.followed) < len(a.unanswered) {
-		f.Strength = 0.75
 	}
 	f.doubt(recording.SourceTap, 0, "",
 		"that the next one is a retry of the same call is inferred from its command and length: keys are not read")

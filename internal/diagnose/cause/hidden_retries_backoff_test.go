@@ -61,7 +61,7 @@ func TestHiddenRetriesBackoff(t *testing.T) {
 	}
 	explainEdge(t, find("hidden-retries-backoff"), []edgeCase{
 		{
-			name: "T2: 300 ms, and again", rec: retried(300*edgeMs, 20*edgeMs, nil), found: true, min: 0.8,
+			name: "T2: 300 ms, and again", rec: retried(300*edgeMs, 20*edgeMs, nil), found: true,
 			evidence: "with the same command of the same length, 19.9 ms later", against: "keys are not read",
 			fix: "MaxRetries",
 		},
@@ -74,7 +74,7 @@ func TestHiddenRetriesBackoff(t *testing.T) {
 		{
 			name: "T2: what followed was not seen", rec: retried(300*edgeMs, 20*edgeMs,
 				func(_ int, _ *recording.ConnDetail, h *recording.HandshakeDetail) { h.Op = "SET" }), found: true,
-			max: 0.65, against: "what followed was not seen",
+			against: "what followed was not seen",
 		},
 		{name: "the server is late, and most replies come in time", rec: busy()},
 		{name: "the server answers nobody meanwhile", rec: stalled(300 * edgeMs)},

@@ -73,8 +73,7 @@ func explainHotShard(n *facts.Node) *Finding {
 		return nil
 	}
 	f := &Finding{
-		SlowCalls: busy.SlowCalls, Of: busy.Of, ExcessShare: busy.ExcessShare,
-		Strength: min(busy.Strength, 0.95), Claims: busy.Claims,
+		SlowCalls: busy.SlowCalls, Of: busy.Of, Claims: busy.Claims, Grade: Counted, Doubts: busy.Doubts,
 	}
 	f.support(own.source(), own.cores, "cores",
 		"its main thread used %.2f cores; the median of its %s is %.2f", own.cores, counted(len(peers), "peer"), cores)

@@ -73,15 +73,15 @@ func TestHotShard(t *testing.T) {
 	alone := newEdge("redis 7.0.15").kept(2*edgeMs, 0, 0).mainThread(0.97, 0).call("kept", 1, edgeMs/10)
 	checkCluster(t, "hot-shard-or-hot-key", []clusterWant{
 		{
-			name: "T0: by INFO", rec: cluster("redis 7.0.15", 0.1, 0.97, 0.12), first: true, min: 0.5, max: 0.7,
+			name: "T0: by INFO", rec: cluster("redis 7.0.15", 0.1, 0.97, 0.12), first: true,
 			evidence: "it has 5 462 slots, the median of its peers is 5 461: it has no more keys", fix: "--hotkeys",
 		},
 		{
-			name: "T1: by schedstat", rec: host(cluster("redis 7.0.15", 0.1, 0.97, 0.12)), first: true, min: 0.9,
+			name: "T1: by schedstat", rec: host(cluster("redis 7.0.15", 0.1, 0.97, 0.12)), first: true,
 			evidence: "its main thread used 0.97 cores; the median of its 2 peers is 0.10",
 		},
 		{
-			name: "Valkey counts by slot", rec: host(cluster("valkey 8.1.1", 0.1, 0.97, 0.12)), first: true, min: 0.9,
+			name: "Valkey counts by slot", rec: host(cluster("valkey 8.1.1", 0.1, 0.97, 0.12)), first: true,
 			fix: "CLUSTER SLOT-STATS ORDERBY CPU-USEC",
 		},
 		{
@@ -132,5 +132,5 @@ func TestHotShard(t *testing.T) {
 		t.Error(even.Against)
 	}
 	checkCluster(t, "main-thread-saturated", []clusterWant{{name: "all are busy", rec: cluster("redis 7.0.15", 0.95,
-		0.97, 0.95), first: true, min: 0.5}})
+		0.97, 0.95), first: true}})
 }

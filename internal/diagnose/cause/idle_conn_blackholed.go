@@ -84,20 +84,19 @@ func explainBlackhole(n *facts.Node) *Finding {
 		lostConns[s.Client] = true
 		who[s.Caller]++
 	}
-	var waited, longestAlive, calls int64
+	var longestAlive, calls int64
 	alive := 0
 	for _, c := range n.Timelines() {
 		if lostConns[c.Client] {
 			continue
 		}
-		waited += c.InFlightNs
 		if c.Calls > 0 {
 			alive, calls = alive+1, calls+c.Calls
 			longestAlive = max(longestAlive, longestIdle(c))
 		}
 	}
-	f := &Finding{Of: n.Ledger.Calls(), ExcessShare: float64(lost) / float64(lost+waited), Strength: 0.95}
-	f.lose(n, facts.LostSilent, float64(lost))
+	f := &Finding{Of: n.Ledger.Calls()}
+	f.lose(n, facts.LostSilent, float64(lost), lost/int64(len(gone)))
 	f.support(recording.SourceTap, float64(len(gone)), "calls",
 		"%s after a pause got no answer, up to %s until the caller gave up or the watch ended; %s (%s)",
 		counted(len(gone), "request"), format.Brief(longest), counted(again, "retransmission"), who.List(3))
@@ -114,19 +113,19 @@ func explainBlackhole(n *facts.Node) *Finding {
 			"%d of them were closed by their caller with the call unanswered", givenUp)
 	}
 	if busy > 0 {
-		f.Strength -= 0.2
 		f.doubt(recording.SourceTap, float64(busy), "connections",
 			"%s in use got no answer either: the path may be gone for all", counted(busy, "connection"))
 	}
 	if longestAlive > limit.IdleBeforeNs {
-		f.Strength -= 0.2
 		f.doubt(recording.SourceTap, float64(longestAlive), "ns",
 			"another connection was idle for %s and still worked", format.Brief(longestAlive))
 	}
 	if alive == 0 {
-		f.Strength -= 0.3
 		f.doubt(recording.SourceTap, 0, "connections",
 			"no other connection got an answer meanwhile: the server or the whole path may be gone")
+	}
+	if len(f.Against) > 1 { // one of these may be by chance
+		f.weaken(1)
 	}
 	if n.HostWatched() && n.StateNs(recording.KindFrozen) > longest/2 {
 		f.doubt(recording.SourceHost, float64(n.StateNs(recording.KindFrozen)), "ns",

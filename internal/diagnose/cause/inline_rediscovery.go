@@ -35,7 +35,6 @@ var inlineRediscovery = Cause{
 		"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#moved-redirection",
 	},
 	After:   []string{"moved-refresh-storm", "ask-redirect-during-migration", "failover-window"},
-	Loses:   facts.LostWaiting,
 	Explain: func(*facts.Node) *Finding { return nil }, // a caller that gets MOVED from one node asks another
 	Whole:   explainInline,
 }
@@ -49,10 +48,12 @@ func explainInline(c *facts.Case, _ *Finding) *Finding {
 	if !in.WaitsForMap(r.Moved) {
 		return nil
 	}
-	f := &Finding{Of: c.Ledger.Calls(), Strength: 0.8}
+	f := &Finding{Of: c.Ledger.Calls()}
 	trip, each := inlineCost(c, in)
 	lost := in.Calls * each
-	f.ExcessShare = lost / max(lost+(r.DataCalls+r.Moved)*trip, 1)
+	part := lost / max(lost+(r.DataCalls+r.Moved)*trip, 1)
+	f.loseBeside(c.Nodes[0], facts.LostWaiting, part, int64(each))
+	f.ofCalls(c.Nodes[0], max(part, r.Moved/(r.DataCalls+r.Moved)))
 	f.support(recording.SourceServer, r.Moved, "replies",
 		"%s got MOVED (errorstats), and the map was requested %.0f times: once for each %s", counted(r.Moved, "call"),
 		in.Calls, format.Rounded(r.Moved/in.Calls))
@@ -67,14 +68,15 @@ func explainInline(c *facts.Case, _ *Finding) *Finding {
 			"%s: also %s, which fetches the map in the background", in.Fetchers.KnownFrom,
 			in.Fetchers.Concurrent.List(2))
 	}
+	seen := false
 	if in.MapConns > 0 && float64(in.MapConns) >= in.Calls/2 {
-		f.Strength = 0.9
+		seen = true
 		f.support(recording.SourceTap, float64(in.MapConns), "connections",
 			"%s opened for the map alone, closed after %s (median): that long a call waited that should take %s",
 			counted(in.MapConns, "connection"), format.Brief(in.MapConnLifeNs), format.Brief(int64(trip)))
 	}
 	if in.Library == "redis-py" && float64(in.DataConns) >= in.Calls/2 {
-		f.Strength = 0.9
+		seen = true
 		f.support(recording.SourceTap, float64(in.DataConns), "connections",
 			"%s reopened for calls, %s each before the first call (median): "+
 				"redis-py drops its free connections with the map", counted(in.DataConns, "connection"),
@@ -84,11 +86,10 @@ func explainInline(c *facts.Case, _ *Finding) *Finding {
 		"each adds about %s to its call; a call takes %s", format.Brief(int64(each)), format.Brief(int64(trip)))
 	switch {
 	case in.Guessed:
-		f.Strength -= 0.2
 		f.doubt(recording.SourceServer, 0, "",
 			"the library does not report its name (lib-name in CLIENT LIST, servers from 7.2): it is "+
 				"inferred from its process and its connections")
-	case f.Strength < 0.9:
+	case !seen:
 		f.doubt(recording.SourceServer, 0, "", "that the calls waited is known of the library, but was not seen")
 	}
 	if len(in.Requesters) > 0 {

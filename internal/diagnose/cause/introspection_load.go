@@ -58,9 +58,9 @@ func explainIntrospection(n *facts.Node) *Finding {
 	if !h.Matters() && !pattern {
 		return nil
 	}
-	f := finding(n, h.Claim, max(h.Confidence(n), 0.8))
+	f := finding(n, h.Claim)
 	if pattern {
-		f.ExcessShare = max(f.ExcessShare, asked/max(d.Run, asked), share)
+		f.loseOfCalls(n, max(asked/max(d.Run, asked), share), 0)
 	}
 	f.Title = "INFO, CLIENT LIST and similar commands load the server: they are sent too often, or ask for too much"
 	if len(h.Suspects) > 0 {

@@ -9,27 +9,26 @@ import (
 func TestIntrospectionLoad(t *testing.T) {
 	monitor := `{"id":3,"addr":"10.0.0.9:1","flags":"O","cmd":"monitor","age":60}`
 	checkLoop(t, "introspection-load", []loopWant{
-		{"absent", newLoopCase().busy(), 0, 0},
-		{"T1 by SLOWLOG", newLoopCase().busy().logged("MEMORY USAGE", 5, 30), 0.95, 0},
-		{"T1 many short ones", newLoopCase().busy().counted("info", 3000, 300_000), 0.9, 0},
+		{"absent", newLoopCase().busy(), false, false},
+		{"T1 by SLOWLOG", newLoopCase().busy().logged("MEMORY USAGE", 5, 30), true, false},
+		{"T1 many short ones", newLoopCase().busy().counted("info", 3000, 300_000), true, false},
 		{"T1 MONITOR", newLoopCase().busy().clients(monitor,
-			monitor[:8]+"4"+monitor[9:]).info("total_commands_processed", 0, 3e5), 0.75, 0},
-		{"a full server, INFO each 50 µs", newFullLoopCase().counted("info", 12_000, 600_000), 0.8, 0},
+			monitor[:8]+"4"+monitor[9:]).info("total_commands_processed", 0, 3e5), true, false},
+		{"a full server, INFO each 50 µs", newFullLoopCase().counted("info", 12_000, 600_000), true, false},
 		{
 			"a full server, with MONITOR", newFullLoopCase().clients(monitor).info("total_commands_processed", 0, 4e5),
-			0.8, 0,
+			true, false,
 		},
 		{"a full server, one exporter", newFullLoopCase().counted("info", 1, 100).info("total_commands_processed", 0,
-			4e5), 0, 0},
-		{"T0 by SLOWLOG", newLoopCase().logged("CLIENT LIST", 2, 10), 0.8, 0.9},
+			4e5), false, false},
+		{"T0 by SLOWLOG", newLoopCase().logged("CLIENT LIST", 2, 10), true, false},
 		{"the watch's own INFO, held up", newLoopCase().hosted(recording.KindThrottled, "").polls().counted("info", 1,
-			60_000), 0, 0},
+			60_000), false, false},
 		{
 			"MONITOR on a quiet server", newLoopCase().busy().clients(monitor).info("total_commands_processed", 0, 100),
-			0,
-			0,
+			false, false,
 		},
-		{"CONFIG SET", newLoopCase().busy().logged("CONFIG SET", 4, 30), 0, 0},
+		{"CONFIG SET", newLoopCase().busy().logged("CONFIG SET", 4, 30), false, false},
 	})
 }
 

@@ -74,12 +74,11 @@ func explainIOThreads(n *facts.Node) *Finding {
 		return s.Actor == account.Server && (s.State == account.RunQueue || s.State == account.Throttled && t.ByQuota &&
 			main.Run < withinQuota*t.CPUs) || facts.IsUnexplainedWait(s)
 	})
-	f := finding(n, cl, 0.95)
+	f := finding(n, cl)
 	others := n.TotalNeighbourCores()
 	mine := t.Total() / (t.Total() + others)
-	f.ExcessShare = max(f.ExcessShare, main.Wait/max(main.Total(), 1e-9))
+	f.loseOfCalls(n, main.Wait/max(main.Total(), 1e-9), 0)
 	f.scale(min(1, 2*mine))
-	f.Strength *= 0.6 + 0.4*min(1, 2*mine)
 	f.support(recording.SourceServer, float64(t.Configured), "threads",
 		"io-threads is %d, while the server has %s CPUs", t.Configured, format.Rounded(t.CPUs))
 	f.support(recording.SourceHost, t.Wait, "cores",
@@ -121,8 +120,9 @@ func ioThreadsByInfo(n *facts.Node, t facts.IOThreads) *Finding {
 		!ok || q.Share() < mostlyQueued {
 		return nil
 	}
-	f := finding(n, n.UnexplainedWaits(), 0.5)
-	f.ExcessShare = max(f.ExcessShare, q.Share())
+	f := finding(n, n.UnexplainedWaits())
+	f.weaken(1)
+	f.loseOfCalls(n, q.Share(), q.WaitNs)
 	f.support(recording.SourceServer, all, "cores",
 		"%s active, and all threads together get %.1f cores: spinning threads with enough CPUs would use %d",
 		counted(t.Configured, "I/O thread"), all, t.Configured)

@@ -27,10 +27,10 @@ func TestIOThreadsOversubscribed(t *testing.T) {
 	}
 	explainEdge(t, find("io-threads-oversubscribed"), []edgeCase{
 		{name: "T1: more threads than CPUs", rec: neighbour(threads(waiting("8"), 1.2, 4).mainThread(0.2,
-			0.7).level("host", "cpus_allowed", 2), 0.5), found: true, min: 0.9, evidence: "io-threads is 8, while " +
+			0.7).level("host", "cpus_allowed", 2), 0.5), found: true, evidence: "io-threads is 8, while " +
 			"the server has 2 CPUs", fix: "io-threads from 8 to 1"},
 		{name: "T1: others use more", rec: neighbour(threads(waiting("2"), 0.2, 0.2).mainThread(0.2, 0.7).level("host",
-			"cpus_allowed", 2), 1.5), found: true, max: 0.8, against: "other processes used more"},
+			"cpus_allowed", 2), 1.5), found: true, against: "other processes used more"},
 		{name: "T1: enough CPUs", rec: threads(waiting("4"), 2.5, 0.1).mainThread(0.9, 0.01).level("host",
 			"cpus_allowed", 8)},
 		{name: "T1: they sleep", rec: threads(waiting("4"), 0.01, 0).mainThread(0.2, 0.3).level("host", "cpus_allowed",
@@ -43,7 +43,7 @@ func TestIOThreadsOversubscribed(t *testing.T) {
 			found: true, evidence: "has 2 CPUs",
 		},
 		{name: "T0: spinning threads that do not get a core each", rec: waiting("4").info(active).level("server",
-			"io_threads_active", 1), found: true, max: 0.6, against: "was not seen"},
+			"io_threads_active", 1), found: true, doubted: true, against: "was not seen"},
 		{name: "T0: not active", rec: waiting("4").info(active).level("server", "io_threads_active", 0)},
 		{name: "one thread", rec: threads(waiting("1"), 0, 0).mainThread(0.5, 0.5)},
 	})

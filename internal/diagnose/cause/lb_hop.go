@@ -62,7 +62,7 @@ func explainHop(n *facts.Node) *Finding {
 	if cl.Ns == 0 || int64(cl.Calls) <= 2*int64(missing) {
 		return nil
 	}
-	f := finding(n, cl, 0.9)
+	f := finding(n, cl)
 	threads := "and its thread slept"
 	if several {
 		threads = "(it has several threads: which of them had a call is not known)"

@@ -49,9 +49,8 @@ func explainLuaOrMulti(n *facts.Node) *Finding {
 	if busy > 0 && h.Ns == 0 {
 		h.Claim = n.UnexplainedWaits() // the script has not ended, so no log shows it yet
 	}
-	f := finding(n, h.Claim, max(h.Confidence(n), 0.3))
+	f := finding(n, h.Claim)
 	if busy > 0 {
-		f.Strength = max(f.Strength, 0.95)
 		f.Title = "A script runs so long that the server answers BUSY"
 		f.support(recording.SourceServer, float64(busy), "errors",
 			"%s got BUSY: a script has run for longer than lua-time-limit (busy-reply-threshold), 5 s by default",

@@ -63,7 +63,11 @@ func explainManyClients(n *facts.Node) *Finding {
 	if !h.Matters() && !crowded {
 		return nil
 	}
-	f := finding(n, h.Claim, h.Confidence(n))
+	cl := h.Claim
+	if crowded {
+		cl = add(cl, n.UnexplainedWaits())
+	}
+	f := finding(n, cl)
 	f.support(recording.SourceServer, clients, "clients", "%s connected", counted(clients, "client"))
 	if h.Matters() {
 		f.Title = fmt.Sprintf("%s walks %.0f connections: their number alone costs the server time",
@@ -71,13 +75,10 @@ func explainManyClients(n *facts.Node) *Finding {
 		f.supportCommands(n, h.Suspects)
 		f.supportWaits(n, h, h.Suspects[0].Command)
 		f.doubtStopped(n, h)
-		f.Strength = min(f.Strength+0.03, 0.97)
 	}
 	if crowded {
 		q, _ := n.Queue()
-		all := finding(n, n.UnexplainedWaits(), 0)
-		f.ExcessShare, f.SlowCalls = max(f.ExcessShare, all.ExcessShare, q.Share()), max(f.SlowCalls, all.SlowCalls)
-		f.Strength = max(f.Strength, 0.9)
+		f.loseOfCalls(n, q.Share(), q.WaitNs)
 		f.support(recording.SourceProbe, queued, "calls",
 			"about %.0f calls are queued at a time (%.0f commands per second, %s each)", queued, n.CommandsPerSecond(),
 			format.Brief(q.MedianNs))

@@ -22,7 +22,7 @@ func TestManyClientsOverhead(t *testing.T) {
 	explainEdge(t, find("many-clients-overhead"), []edgeCase{
 		{
 			name: "T0: CLIENT LIST walks thousands", rec: listed(well()).level("server", "connected_clients", 15_000),
-			found: true, min: 0.8, evidence: "CLIENT LIST took", fix: "CLIENT LIST ID",
+			found: true, evidence: "CLIENT LIST took", fix: "CLIENT LIST ID",
 		},
 		{name: "T0: few clients", rec: listed(well()).level("server", "connected_clients", 50)},
 		{
@@ -30,7 +30,7 @@ func TestManyClientsOverhead(t *testing.T) {
 				edgeMs).fresh(edgeMs/10, 80*edgeMs).
 				info(map[string]float64{"total_commands_processed": 600_000}).level("server", "connected_clients",
 				5000),
-			found: true, min: 0.85, evidence: "calls are queued at a time",
+			found: true, evidence: "calls are queued at a time",
 		},
 		{name: "T0: thousands that are idle", rec: well().level("server", "connected_clients",
 			15_000).info(map[string]float64{"total_commands_processed": 600_000})},

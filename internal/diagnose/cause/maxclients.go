@@ -40,7 +40,6 @@ var maxClients = Cause{
 		"https://redis.io/docs/latest/develop/reference/clients/#maximum-concurrent-connected-clients",
 	},
 	Changes: []string{"maxclients", "timeout"},
-	Loses:   facts.LostWaiting,
 	Explain: explainMaxClients,
 }
 
@@ -52,9 +51,10 @@ func explainMaxClients(n *facts.Node) *Finding {
 	}
 	f := finding(n, n.Claim(func(_ account.Account, s account.Segment) bool {
 		return facts.IsUnexplainedWait(s) && s.Actor != account.Server || s.State == account.Dial
-	}), 0.95)
+	}))
+	// A refused caller gets nothing at all: the share of the refused connections.
+	share := rejected / max(rejected+n.Growth(series.TotalConnectionsReceived), 1)
 	if refused > 0 {
-		f.Strength = 0.99
 		f.support(recording.SourceProbe, float64(refused), "connections",
 			"%d of slowpath's own connections were refused: max number of clients reached", refused)
 		fresh := 0
@@ -63,10 +63,9 @@ func explainMaxClients(n *facts.Node) *Finding {
 				fresh++
 			}
 		}
-		f.ExcessShare = max(f.ExcessShare, min(1, float64(refused)/float64(max(fresh, refused))))
+		share = max(share, float64(refused)/float64(max(fresh, refused)))
 	}
-	// A refused caller gets nothing at all: the share of the refused connections.
-	f.ExcessShare = max(f.ExcessShare, rejected/max(rejected+n.Growth(series.TotalConnectionsReceived), 1))
+	f.loseBeside(n, facts.LostWaiting, share, facts.HealthyMaxNs)
 	if rejected > 0 {
 		f.support(recording.SourceServer, rejected, "connections",
 			"the server refused %s during the watch (rejected_connections), %.1f per second",

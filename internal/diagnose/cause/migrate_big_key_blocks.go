@@ -60,7 +60,7 @@ func explainMigrate(n *facts.Node) *Finding {
 	if !h.Matters() {
 		return nil
 	}
-	f := finding(n, h.Claim, h.Confidence(n))
+	f := finding(n, h.Claim)
 	worst := h.Suspects[0]
 	f.supportCommands(n, h.Suspects)
 	f.supportWaits(n, h, worst.Command)
@@ -75,7 +75,6 @@ func explainMigrate(n *facts.Node) *Finding {
 	}
 	if !sentByServer(n, worst) {
 		f.Title = "RESTORE of a big value blocks the server that receives it"
-		f.Strength -= 0.1
 		f.doubt(recording.SourceServer, 0, "",
 			"whether another server sent RESTORE is not known: it is the other half of "+
 				"MIGRATE, or a program that copies a database")

@@ -38,7 +38,6 @@ var movedRefreshStorm = Cause{
 	// one change of the map, of which many clients learn late
 	Changes: []string{"map", "CLUSTER *"},
 	After:   []string{"failover-window", "stale-topology-silent-master"},
-	Loses:   facts.LostWaiting,
 	Explain: func(*facts.Node) *Finding { return nil }, // a caller that gets MOVED from one node asks another
 	Whole:   explainMoved,
 }
@@ -47,11 +46,6 @@ var movedRefreshStorm = Cause{
 // briefly.
 // Bound: guess.
 const movedPolls = 3
-
-// movedBesideWaits is the strength where calls of these clients are known to wait for the map, and the requests cost
-// the servers little.
-// Bound: guess.
-const movedBesideWaits = 0.55
 
 func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	r := c.Redirects()
@@ -87,13 +81,12 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	if changes == 0 && len(r.OpenSlots) > 0 && r.Ask+r.TryAgain > 0 {
 		return nil // the owner stays: calls to an open slot that reach its target without ASKING get MOVED, too
 	}
-	f := &Finding{Of: c.Ledger.Calls(), Strength: 0.85}
+	f := &Finding{Of: c.Ledger.Calls()}
 	trip, wait := c.CallAndMapNs(asked)
 	lost := r.Moved*trip + calls*wait
-	f.ExcessShare = lost / max(lost+r.DataCalls*trip, 1)
-	f.ExcessShare = max(f.ExcessShare, busiest.RefreshWaitShare(asked))
-	f.Unnoticed = asked.Share < facts.MinRefreshShare && r.Moved < facts.MinShare*(r.DataCalls+r.Moved) &&
-		!busiest.LossNoticed(int64(lost/r.Moved), lost)
+	f.loseBeside(c.Nodes[0], facts.LostWaiting,
+		max(lost/max(lost+r.DataCalls*trip, 1), busiest.RefreshWaitShare(asked)), int64(lost/r.Moved))
+	f.ofCalls(c.Nodes[0], max(asked.Share, r.Moved/(r.DataCalls+r.Moved)))
 	f.support(recording.SourceServer, r.Moved, "replies",
 		"%s got MOVED (%.1f per second; errorstats): %.1f %% of all calls", counted(r.Moved, "call"),
 		r.Moved/c.Seconds(), 100*r.Moved/(r.DataCalls+r.Moved))
@@ -105,11 +98,9 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 			"%s: that takes %.1f %% of its main thread's time", busiest.Address, asked.Share*100)
 	}
 	if changes > 0 {
-		f.Strength += 0.07
 		f.support(recording.SourceServer, changes, "changes",
 			"%s of the map seen (epochs, CLUSTER SETSLOT)", counted(changes, "change"))
 	} else {
-		f.Strength -= 0.15
 		f.doubt(recording.SourceServer, 0, "changes",
 			"no change of the map was seen: clients with a map that is stale for another reason (they do not "+
 				"refresh, or ask a node that is behind) get MOVED as well")
@@ -117,10 +108,10 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	f.supportWaitsForMap(in)
 	if in.Library != "" && !in.Guessed && asked.Share < facts.MinRefreshShare {
 		// that they fetched the map less often than the library would does not prove that no call waited
-		f.Strength = min(f.Strength, movedBesideWaits)
+		f.weaken(1)
 	}
 	if failovers := roleChanges(c); failovers > 0 {
-		f.Strength -= 0.25
+		f.weaken(1)
 		f.doubt(recording.SourceServer, float64(failovers), "nodes",
 			"%s changed role: after a failover clients get MOVED until they have fetched the map once",
 			counted(failovers, "node"))
@@ -143,7 +134,8 @@ func movedUncounted(c *facts.Case, busiest *facts.Node, asked facts.MapRefresh) 
 	if changes < minRedirects || pattern == 0 {
 		return nil
 	}
-	f := &Finding{Of: c.Ledger.Calls(), Strength: 0.6, ExcessShare: pattern}
+	f := &Finding{Of: c.Ledger.Calls()}
+	f.loseBeside(c.Nodes[0], facts.LostWaiting, pattern, 0)
 	f.support(recording.SourceTap, changes, "changes",
 		"%s of the map seen (CLUSTER SETSLOT)", counted(changes, "change"))
 	f.supportRefreshes(busiest, asked)

@@ -76,7 +76,7 @@ func explainBigReply(n *facts.Node) *Finding {
 	if !cl.Matters() {
 		return nil
 	}
-	f := finding(n, cl, 0.95)
+	f := finding(n, cl)
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
 		"%s waited on their connection behind a big reply, up to %s in one call",
 		ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
@@ -143,7 +143,6 @@ func (f *Finding) weighShared(n *facts.Node, behind facts.NameCounts) {
 		f.support(recording.SourceProbe, float64(kept.P90Ns), "ns",
 			"90 %% of the calls on the probe's own connection have their reply within %s", format.Brief(kept.P90Ns))
 	} else if ok {
-		f.Strength -= 0.3
 		f.doubt(recording.SourceProbe, float64(kept.P50Ns), "ns",
 			"calls on their own connection are slow, too: half of the probe's take at least %s",
 			format.Brief(kept.P50Ns))

@@ -80,10 +80,9 @@ func explainNPlusOne(n *facts.Node) *Finding {
 	if len(chains) == 0 {
 		return nil
 	}
-	f := &Finding{Of: n.Ledger.Calls(), Strength: 0.58}
+	f := &Finding{Of: n.Ledger.Calls()}
 	avoidable := (1 - 1.0/chainCalls) * float64(waits)
-	f.ExcessShare = min(1, avoidable/facts.TotalInFlightNs(n.Timelines()))
-	f.lose(n, facts.LostInCalls, avoidable)
+	f.lose(n, facts.LostInCalls, avoidable, 0)
 	who := facts.NameCounts{}
 	for _, c := range chains {
 		who[c.Label()] = int(c.Calls)
@@ -105,10 +104,11 @@ func explainNPlusOne(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, top.Calls, "calls", "most of them are %s: %.0f calls", top.Name, top.Calls)
 	}
 	if sure {
-		f.Strength = 0.85
 		f.support(recording.SourceTap, prompt, "of the calls",
 			"at least %.0f %% of their calls are sent right after the reply before: each waits for the one before",
 			100*prompt)
+	} else {
+		f.weaken(1)
 	}
 	f.doubt(recording.SourceTap, 0, "",
 		"that the calls of a connection belong together is inferred from their pace: a pool that always "+
@@ -125,9 +125,8 @@ func explainChains(n *facts.Node) *Finding {
 	}
 	each, length := k.Ns/k.Count, k.Calls/k.Count
 	avoidable := float64(k.Ns-k.WorkNs) * (1 - float64(k.Count)/float64(k.Calls))
-	f := &Finding{Of: n.Ledger.Calls(), Strength: 0.85, Grade: Inferred, Samples: int(k.Count)}
-	f.ExcessShare = avoidable / (avoidable + float64(n.Ledger.ExcessNs))
-	f.lose(n, facts.LostWaiting, avoidable)
+	f := &Finding{Of: n.Ledger.Calls(), Grade: Inferred, Samples: int(k.Count)}
+	f.lose(n, facts.LostWaiting, avoidable, int64(avoidable)/k.Count)
 	f.support(recording.SourceTap, float64(k.Count), "times",
 		"%s: %d calls of %s one after the other on a connection, each right after the reply before (%s), on average",
 		facts.TimesText(int(k.Count)), length, k.Ops.List(2), facts.CallerNames(k.Callers))

@@ -20,21 +20,24 @@ func TestNPlusOneRoundtrips(t *testing.T) {
 	explainEdge(t, find("n-plus-one-roundtrips"), []edgeCase{
 		{
 			name: "one call after the other, 2 ms each", rec: far().lane(pathClient, 240, 2*edgeMs+edgeMs/5, 2*edgeMs),
-			found: true, min: 0.5, max: 0.6, evidence: "240 calls per second each", against: "inferred", fix: "MGET",
+			found: true, doubted: true, evidence: "240 calls per second each", against: "inferred", fix: "MGET",
 		},
 		{name: "each call sent right after the reply before", rec: far().lane(pathClient, 240, 2*edgeMs+edgeMs/5,
-			2*edgeMs).prompts(pathClient, 235), found: true, min: 0.8, max: 0.9, evidence: "each waits for the one " +
+			2*edgeMs).prompts(pathClient, 235), found: true, evidence: "each waits for the one " +
 			"before", fix: "MGET"},
 		{
 			name: "pages of 150 calls in a row, 46 % of the time", rec: far().lane(pathClient, 230, 2*edgeMs,
-				2*edgeMs+edgeMs/3).prompts(pathClient, 228), found: true, min: 0.8,
+				2*edgeMs+edgeMs/3).prompts(pathClient, 228), found: true,
 			evidence: "waiting 46 % of the time", fix: "MGET",
 		},
 		{name: "half of the time, at random times", rec: far().lane(pathClient, 230, 2*edgeMs,
 			2*edgeMs+edgeMs/3).prompts(pathClient, 60)},
 		{name: "as many calls, at random times", rec: far().lane(pathClient, 240, 2*edgeMs+edgeMs/5,
 			2*edgeMs).prompts(pathClient, 100)},
-		{name: "a distance of 20 ms", rec: distant().lane(pathClient, 40, 22*edgeMs, edgeMs), found: true},
+		{
+			name: "a distance of 20 ms", rec: distant().lane(pathClient, 40, 22*edgeMs, edgeMs), found: true,
+			doubted: true,
+		},
 		{name: "a queue of 20 ms, on a path that was shorter once", rec: distant().level(recording.SourceHost,
 			"callers.least_rtt_ns", float64(edgeMs)/20).lane(pathClient, 40, 22*edgeMs, edgeMs)},
 		{name: "a pool that is far away and mostly idle", rec: far().lane(pathClient, 50, 2*edgeMs,
@@ -45,7 +48,7 @@ func TestNPlusOneRoundtrips(t *testing.T) {
 		{
 			name: "pages of 68 calls on one host, four per second", rec: near().lane(pathClient, 300, edgeMs/20,
 				3*edgeMs).chained(pathClient, "GET", 4, 272, 4*6*edgeMs, 4*5*edgeMs),
-			found: true, min: 0.8, evidence: "68 calls of GET", against: "inferred", fix: "MGET",
+			found: true, evidence: "68 calls of GET", against: "inferred", fix: "MGET",
 		},
 		{name: "calls of 10 µs, and gaps in which the caller had no CPU", rec: near().lane(pathClient, 300,
 			edgeMs/20, 3*edgeMs).chained(pathClient, "GET", 4, 272, 4*6*edgeMs, 4*5*edgeMs).all("GET", 3000,
@@ -63,7 +66,7 @@ func TestNPlusOneRoundtrips(t *testing.T) {
 			name: "walks of a keyspace with few keys at a time", rec: near().info(map[string]float64{
 				"cmdstat_scan.calls": 3000, "cmdstat_scan.usec": 3000 * 5,
 			}).lane(pathClient, 300, edgeMs/20, 3*edgeMs).chained(pathClient, "SCAN", 4, 272, 4*6*edgeMs, 4*5*edgeMs),
-			found: true, min: 0.8, evidence: "68 calls of SCAN", fix: "COUNT",
+			found: true, evidence: "68 calls of SCAN", fix: "COUNT",
 		},
 		{name: "one page among thousands of calls", rec: near().lane(pathClient, 3000, edgeMs/20,
 			edgeMs/5).chained(pathClient, "GET", 1, 68, 6*edgeMs, 5*edgeMs)},

@@ -137,7 +137,7 @@ func explainNagle(n *facts.Node) *Finding {
 	if cl.Calls < facts.HealthyMinCalls {
 		return nil
 	}
-	f := finding(n, cl, 0.93)
+	f := finding(n, cl)
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
 		"%s (%s) arrived 40 ms after they were begun, with nothing retransmitted: %s",
 		ofSlow(cl.Calls, n), ops.List(3), who.List(3))
@@ -146,7 +146,6 @@ func explainNagle(n *facts.Node) *Finding {
 			"of %s of these calls %d have no TCP_NODELAY: the kernel of the client holds small pieces back",
 			counted(len(g.conns), "connection"), seen)
 	} else {
-		f.Strength = 0.8
 		f.doubt(recording.SourceTap, 0, "",
 			"whether these clients set TCP_NODELAY was not seen: they run on other hosts")
 	}
@@ -178,17 +177,15 @@ func (f *Finding) weighACKs(n *facts.Node, calls int64) {
 	acks := n.Series(series.DelayedACKs)
 	switch {
 	case len(acks) == 0:
-		f.Strength -= 0.15
 		f.doubt(recording.SourceHost, 0, "", "whether the server's host delayed acknowledgements was not seen")
 	case acks.Growth() >= float64(calls)/2:
-		f.Strength += 0.05
 		f.support(recording.SourceHost, acks.Growth(), "segments",
 			"the server's network namespace sent %s (DelayedACKs) for %d such calls",
 			counted(acks.Growth(), "delayed acknowledgement"), calls)
 	default:
-		f.Strength -= 0.4
 		f.doubt(recording.SourceHost, acks.Growth(), "segments",
 			"the server's network namespace sent only %s for %d such calls",
 			counted(acks.Growth(), "delayed acknowledgement"), calls)
+		f.weaken(len(f.Against)) // two where the sockets were not seen, too
 	}
 }

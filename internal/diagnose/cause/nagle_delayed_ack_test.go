@@ -27,16 +27,16 @@ func TestNagleDelayedACK(t *testing.T) {
 	}
 	explainEdge(t, find("nagle-delayed-ack"), []edgeCase{
 		{
-			name: "requests arrive 41 ms late", rec: acks(calls("out", 41, on), 12), found: true, min: 0.95,
+			name: "requests arrive 41 ms late", rec: acks(calls("out", 41, on), 12), found: true,
 			evidence: "no TCP_NODELAY", fix: "app[7]",
 		},
 		{
-			name: "from another host", rec: acks(calls("out", 41, ""), 12), found: true, min: 0.8, max: 0.9,
+			name: "from another host", rec: acks(calls("out", 41, ""), 12), found: true,
 			evidence: "10 of 10 slow calls (SET)", against: "not seen",
 		},
 		{
 			name: "from another host, without delayed acknowledgements", rec: acks(calls("out", 41, ""), 3),
-			found: true, max: 0.5, against: "only 3",
+			found: true, doubted: true, against: "only 3",
 		},
 		{name: "with TCP_NODELAY", rec: acks(calls("out", 41, off), 12)},
 		{name: "a program that pauses while it sends", rec: pauses},

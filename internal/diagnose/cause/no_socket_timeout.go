@@ -137,22 +137,16 @@ func explainNoTimeout(n *facts.Node) *Finding {
 	if len(hangs) == 0 || !answersAtEnd(n) {
 		return nil // a server that answers nobody is another problem
 	}
-	var lost, waited int64
+	var lost int64
 	who, again := facts.NameCounts{}, 0
 	for _, h := range hangs {
 		lost += min(h.waitNs, n.EndNs-n.StartNs)
 		who[h.caller]++
 		again = max(again, h.again)
 	}
-	for _, l := range n.Timelines() {
-		waited += l.InFlightNs
-	}
 	worst := hangs[0]
-	f := &Finding{
-		Of: n.Ledger.Calls(), Strength: 0.85,
-		ExcessShare: float64(lost) / float64(lost+min(waited, n.Ledger.ExcessNs)),
-	}
-	f.lose(n, facts.LostSilent, float64(lost))
+	f := &Finding{Of: n.Ledger.Calls()}
+	f.lose(n, facts.LostSilent, float64(lost), lost/int64(len(hangs)))
 	f.support(worst.source, float64(len(hangs)), "connections",
 		"%s still waiting for a reply at the end of the watch, the longest for %s (%s), never given up: %s",
 		counted(len(hangs), "connection"), format.Brief(worst.waitNs), worst.client, who.List(3))
@@ -160,7 +154,6 @@ func explainNoTimeout(n *facts.Node) *Finding {
 		"that is longer than the default timeouts of client libraries (2 to %s; Lettuce and PHP 60 s)",
 		format.Brief(timeoutsEndBy-1e9))
 	if again >= facts.UnansweredRetransmits {
-		f.Strength = 0.93
 		f.support(worst.source, float64(again), "times",
 			"the request was retransmitted %d times, at doubling intervals, without an acknowledgement: TCP "+
 				"gives up after about 15 minutes (tcp_retries2)", again)
@@ -170,7 +163,6 @@ func explainNoTimeout(n *facts.Node) *Finding {
 	}
 	f.support(recording.SourceServer, 0, "", "the server answered others until the end")
 	if len(n.AllClients) == 0 {
-		f.Strength -= 0.25
 		f.doubt(recording.SourceServer, 0, "",
 			"CLIENT LIST is not known: a blocking command (BLPOP, a subscription) looks the same")
 	}

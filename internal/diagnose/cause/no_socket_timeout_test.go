@@ -60,19 +60,18 @@ func TestNoSocketTimeout(t *testing.T) {
 	explainEdge(t, find("no-socket-timeout"), []edgeCase{
 		{
 			name: "T1: acknowledged, and never answered", rec: hanging(list(alive(), "N", "get"), client, 30*second, 0),
-			found: true, min: 0.8, evidence: "the longest for 30 s (10.0.0.7:51000)", fix: "socket_timeout to 1",
+			found: true, evidence: "the longest for 30 s (10.0.0.7:51000)", fix: "socket_timeout to 1",
 		},
 		{
 			name: "T1: retransmitted again and again", rec: hanging(list(alive(), "N", "get"), client, 30*second, 6),
-			found: true,
-			min:   0.9, evidence: "retransmitted 6 times",
+			found: true, evidence: "retransmitted 6 times",
 		},
 		{
-			name: "T1: CLIENT LIST is forbidden", rec: hanging(alive(), client, 30*second, 0), found: true, max: 0.65,
+			name: "T1: CLIENT LIST is forbidden", rec: hanging(alive(), client, 30*second, 0), found: true,
 			against: "CLIENT LIST is not known",
 		},
 		{
-			name: "T2: seen by the tap alone", rec: unheard(), found: true, min: 0.9,
+			name: "T2: seen by the tap alone", rec: unheard(), found: true,
 			evidence: "retransmitted 5 times",
 		},
 		{name: "a wait that a default timeout ends", rec: hanging(list(alive(), "N", "get"), client, 4*second, 0)},

@@ -35,7 +35,6 @@ var outputBufferKill = Cause{
 		"https://redis.io/docs/latest/develop/reference/clients/#output-buffer-limits",
 	},
 	Changes: []string{"client-output-buffer-limit"},
-	Loses:   facts.LostSilent,
 	Explain: explainOutputKill,
 }
 
@@ -45,16 +44,14 @@ func explainOutputKill(n *facts.Node) *Finding {
 		return nil
 	}
 	clients, _ := n.Series(series.ConnectedClients).Max()
-	f := &Finding{
-		Of: n.Ledger.Calls(), Strength: 0.97, Samples: int(k.Count), ExcessShare: k.Count / (k.Count + clients),
-		Grade: Counted,
-	}
+	f := &Finding{Of: n.Ledger.Calls(), Samples: int(k.Count), Grade: Counted}
+	f.loseBeside(n, facts.LostSilent, k.Count/(k.Count+clients), facts.HealthyMaxNs)
 	if k.Counted {
 		f.support(recording.SourceServer, k.Count, "clients",
 			"the server closed %s at client-output-buffer-limit (client_output_buffer_limit_disconnections)",
 			counted(k.Count, "client"))
 	} else {
-		f.Strength, f.Grade = 0.75, Inferred
+		f.Grade = Inferred
 		f.doubt(recording.SourceServer, 0, "",
 			"before 7.4 the server does not count why it closes clients; its log says it")
 	}

@@ -146,10 +146,10 @@ func explainOversized(n *facts.Node) *Finding {
 	named := n.WaitsForSuspects(func(s account.Suspect) bool { return n.KindOf(s) != facts.KindOther })
 	h := w.Claim(n.ClaimOf(func(a account.Account) facts.StateTimes {
 		times := w.OfCall(a)
-		times.AddAll(served.TimesWithin(a, func(s account.Segment) bool {
+		times = append(times, served.TimesWithin(a, func(s account.Segment) bool {
 			return !named.Matches(s.Suspect) && (s.Actor == account.Server && (s.State == account.Busy ||
 				s.State == account.Exec || s.State == account.Blocked) || s.State == account.Unexplained)
-		}))
+		})...)
 		if len(times) > 0 && !own[a.Call.Conn] {
 			others++
 		}
@@ -161,7 +161,7 @@ func explainOversized(n *facts.Node) *Finding {
 	if len(works) == 0 {
 		return loggedMulti(n, h)
 	}
-	f := finding(n, h.Claim, 0.95)
+	f := finding(n, h.Claim)
 	f.support(recording.SourceTap, float64(h.Calls), "calls",
 		"%s waited while the server served such batches, up to %s in "+
 			"one call; %d of them are calls of other clients", ofSlow(h.Calls, n), format.Brief(h.MaxNs),
@@ -172,14 +172,14 @@ func explainOversized(n *facts.Node) *Finding {
 	if len(multi) > 0 {
 		f.supportMulti(multi)
 	}
-	f.doubtBatches(n, len(piped) > 0)
+	f.doubtBatches(n)
 	f.FixSteps = oversizedFix(piped, multi)
 	return f
 }
 
 // loggedMulti is for commands with thousands of keys that only the server's own logs show.
 func loggedMulti(n *facts.Node, h facts.SuspectClaim) *Finding {
-	f := finding(n, h.Claim, h.Confidence(n))
+	f := finding(n, h.Claim)
 	worst := h.Suspects[0]
 	f.supportCommands(n, h.Suspects)
 	f.support(worst.Source, float64(worst.ArgCount-1), "keys",
@@ -222,7 +222,7 @@ func (f *Finding) supportMulti(multi []*batch) {
 }
 
 // doubtBatches says where something else made the loop slow meanwhile.
-func (f *Finding) doubtBatches(n *facts.Node, piped bool) {
+func (f *Finding) doubtBatches(n *facts.Node) {
 	h := n.ClaimOfSuspects(func(s account.Suspect) bool {
 		return n.KindOf(s) == facts.KindSlowCommand && s.ArgCount < facts.MinOversizedBatch
 	})
@@ -234,10 +234,6 @@ func (f *Finding) doubtBatches(n *facts.Node, piped bool) {
 		f.doubt(recording.SourceTap, dropped, "reports",
 			"%s of the tap lost: batches may be larger than they seem", counted(dropped, "report"))
 	}
-	if piped {
-		return
-	}
-	f.Strength -= 0.05
 }
 
 // batchesToReplica takes the batches away from the other callers.

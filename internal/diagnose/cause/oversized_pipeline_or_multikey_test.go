@@ -29,7 +29,7 @@ func TestOversizedPipeline(t *testing.T) {
 				Op: "GET", Calls: 680, Args: 2,
 				Bytes: 20474,
 			}),
-			found: true, min: 0.9, evidence: "the largest of 20400 commands (GET)",
+			found: true, evidence: "the largest of 20400 commands (GET)",
 			fix: "pipelines of 10.0.0.7:51000 (batch[9]) in pieces",
 		},
 		{
@@ -37,7 +37,7 @@ func TestOversizedPipeline(t *testing.T) {
 				Op: "MGET", Calls: 1, Args: 30001,
 				Bytes: 18000,
 			}),
-			found: true, min: 0.85, evidence: "MGET with 30000 keys", fix: "some 100 keys",
+			found: true, evidence: "MGET with 30000 keys", fix: "some 100 keys",
 		},
 		{name: "a slow command", rec: held(1, recording.ActivityDetail{Op: "KEYS", Calls: 1, Args: 2, Bytes: 24})},
 		{name: "pipelines of 64", rec: held(30, recording.ActivityDetail{Op: "GET", Calls: 64, Args: 2, Bytes: 2000})},
@@ -64,14 +64,17 @@ func TestOversizedPipeline(t *testing.T) {
 // cause.
 func TestOversizedMultikeyByRecords(t *testing.T) {
 	checkLoop(t, "oversized-pipeline-or-multikey", []loopWant{
-		{"T1 by SLOWLOG", newLoopCase().busy().logged("DEL", 100_000, 1e6), 0.95, 0},
-		{"T0 by SLOWLOG", newLoopCase().logged("MGET", 30_001, 1e5), 0.8, 0.9},
-		{"by the kernel", newLoopCase().worked(recording.ActivityDetail{Op: "MGET", Args: 30_001}), 0.89, 0},
-		{"a thousand fields of big values are bytes", newLoopCase().busy().logged("HSET", 2001, 200<<20), 0, 0},
-		{"some keys", newLoopCase().busy().logged("MGET", 101, 1000), 0, 0},
-		{"arguments that are no keys", newLoopCase().busy().logged("BITFIELD", 8002, 1e5), 0, 0},
-		{"inside of a script", newLoopCase().busy().logged("EVAL", 3, 40).logged("DEL", 5001, 1e5), 0, 0},
-		{"a throttled server", newLoopCase().hosted(recording.KindThrottled, "").logged("MGET", 30_001, 1e5), 0, 0},
+		{"T1 by SLOWLOG", newLoopCase().busy().logged("DEL", 100_000, 1e6), true, false},
+		{"T0 by SLOWLOG", newLoopCase().logged("MGET", 30_001, 1e5), true, false},
+		{"by the kernel", newLoopCase().worked(recording.ActivityDetail{Op: "MGET", Args: 30_001}), true, false},
+		{"a thousand fields of big values are bytes", newLoopCase().busy().logged("HSET", 2001, 200<<20), false, false},
+		{"some keys", newLoopCase().busy().logged("MGET", 101, 1000), false, false},
+		{"arguments that are no keys", newLoopCase().busy().logged("BITFIELD", 8002, 1e5), false, false},
+		{"inside of a script", newLoopCase().busy().logged("EVAL", 3, 40).logged("DEL", 5001, 1e5), false, false},
+		{
+			"a throttled server", newLoopCase().hosted(recording.KindThrottled, "").logged("MGET", 30_001, 1e5), false,
+			false,
+		},
 	})
 	for name, r := range map[string]loopCase{
 		"by SLOWLOG": newLoopCase().busy().logged("DEL", 100_000, 1e6),

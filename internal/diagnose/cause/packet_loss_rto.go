@@ -44,7 +44,6 @@ var packetLossRTO = Cause{
 		"https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/TroubleshootingConnections.html",
 	},
 	Changes: []string{"queueing discipline", "nftables rules", "route"},
-	Loses:   facts.LostWaiting,
 	Explain: explainLoss,
 }
 
@@ -86,13 +85,10 @@ func explainLoss(n *facts.Node) *Finding {
 	if !cl.Matters() {
 		return lossOfOthers(n, l, overflow)
 	}
-	f := finding(n, cl, 0.9)
+	f := finding(n, cl)
 	seen := n.Claim(func(a account.Account, s account.Segment) bool {
 		return s.State == account.Retransmit && match(a, s)
 	})
-	if n.HostWatched() && (seen.Ns > 0 || replies) {
-		f.Strength = 0.95
-	}
 	if seen.Ns > 0 {
 		how := "TCP_INFO"
 		if seen.Users.Calls > 0 {
@@ -144,7 +140,8 @@ func lossOfOthers(n *facts.Node, l facts.PacketLoss, overflow bool) *Finding {
 	}
 	callNs := n.ConnectionCost().CallNs
 	waited, served := l.TimerSegs*float64(facts.RTOMinNs), n.Growth(series.TotalCommandsProcessed)*float64(callNs)
-	f := &Finding{Of: n.Ledger.Calls(), ExcessShare: waited / (waited + served), Strength: 0.8}
+	f := &Finding{Of: n.Ledger.Calls()}
+	f.loseBeside(n, facts.LostWaiting, waited/(waited+served), facts.RTOMinNs)
 	f.support(recording.SourceHost, l.ServerSegs, "segments",
 		"the server's namespace retransmitted %.0f of %.0f segments (RetransSegs), %.2f "+
 			"%%; some on connections at the server's port", l.ServerSegs, l.OutSegs, 100*l.ServerSegs/max(l.OutSegs, 1))
@@ -200,12 +197,11 @@ func (f *Finding) doubtLoss(n *facts.Node, cl, seen facts.Claim) {
 		f.doubt(recording.SourceProbe, float64(cl.Calls-seen.Calls), "calls",
 			"in most of these calls the caller's socket retransmitted nothing: that the "+
 				"reply was lost follows from the server's counters")
-		f.Strength -= 0.03
 	}
 	if b := n.AcceptQueue(); b.FreshRetransmitted > 0 && b.KeptRetransmitted == 0 && cl.Ns <= 2*seen.Ns {
 		f.doubt(recording.SourceProbe, float64(b.FreshRetransmitted), "connections",
 			"only new connections lost segments, open ones did not: a full accept queue or a firewall does that")
-		f.Strength -= 0.35
+		f.weaken(1)
 	}
 }
 

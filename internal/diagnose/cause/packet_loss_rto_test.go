@@ -60,7 +60,7 @@ func TestPacketLossRTO(t *testing.T) {
 	}
 	explainEdge(t, find("packet-loss-rto"), []edgeCase{
 		{name: "T2: replies were lost before they left the server's host, which counts nothing", rec: lateReplies(206,
-			400, 15), found: true, min: 0.9, evidence: "20 replies arrived at least 180 ms after the server had sent " +
+			400, 15), found: true, evidence: "20 replies arrived at least 180 ms after the server had sent " +
 			"them, up to 206 ms; 15 of them right after"},
 		{
 			name: "T2: replies were late for longer than the timer, and nothing was retransmitted",
@@ -71,10 +71,10 @@ func TestPacketLossRTO(t *testing.T) {
 		{name: "T2: this machine stalled, and its timers expired", rec: lateReplies(206, 1, 20)},
 		{name: "T1: some connections are dead: all that was retransmitted went to them", rec: dead(24)},
 		{
-			name: "T1: some connections are dead, and others lose", rec: dead(9), found: true, max: 0.8,
+			name: "T1: some connections are dead, and others lose", rec: dead(9), found: true,
 			against: "9 more were retransmitted again and again on connections where nothing came back",
 		},
-		{name: "T1: what was retransmitted was acknowledged at last", rec: dead(0), found: true, min: 0.8},
+		{name: "T1: what was retransmitted was acknowledged at last", rec: dead(0), found: true},
 		{
 			name: "T2: replies to other hosts were acknowledged late, after they were retransmitted",
 			rec:  acked(1, 240*edgeMs), found: true, evidence: "20 replies to clients at other addresses " +
@@ -87,18 +87,18 @@ func TestPacketLossRTO(t *testing.T) {
 				"flight",
 		},
 		{
-			name: "T0: the probe's socket retransmitted", rec: retransmitted(slow()), found: true, min: 0.9, max: 0.92,
+			name: "T0: the probe's socket retransmitted", rec: retransmitted(slow()), found: true,
 			evidence: "10 of 10 slow calls", fix: "ethtool",
 		},
 		{
 			name: "T1: and the server slept", rec: retransmitted(slow()).mainThread(0.05,
-				0.01).host(map[string]float64{"net.RetransSegs": 10, "net.OutSegs": 1000}), found: true, min: 0.95,
+				0.01).host(map[string]float64{"net.RetransSegs": 10, "net.OutSegs": 1000}), found: true,
 			evidence: "1.00 %",
 		},
 		{
 			name: "T1: replies were lost", rec: slow().mainThread(0.05,
 				0.01).host(map[string]float64{"net.RetransSegs": 10, "net.OutSegs": 1000, "sock.retrans_total": 10}),
-			found: true, min: 0.9, against: "follows from the server's counters",
+			found: true, against: "follows from the server's counters",
 		},
 		{name: "T1: slow without a retransmission", rec: slow().mainThread(0.05,
 			0.01).host(map[string]float64{"net.RetransSegs": 0, "sock.retrans_total": 0})},
@@ -111,20 +111,18 @@ func TestPacketLossRTO(t *testing.T) {
 		{
 			name: "T0: only SYNs are lost", rec: newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).fresh(edgeMs/10,
 				edgeMs/5).freshCall(edgeMs, 1000*edgeMs, edgeMs).retransmitted("fresh", edgeMs, 1002*edgeMs, 0, 1),
-			found: true,
-			max:   0.6, against: "only new connections",
+			found: true, doubted: true, against: "only new connections",
 		},
 		{
 			name: "T1: others lose", rec: newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).mainThread(0.05,
 				0).host(map[string]float64{"net.RetransSegs": 100, "net.OutSegs": 10_000, "sock.retrans_total": 100}),
-			found: true, max: 0.8, against: "own connections lost nothing",
+			found: true, against: "own connections lost nothing",
 		},
 		{
 			name: "T1: others lose, by their timers", rec: others(map[string]float64{
 				"net.RetransSegs": 100,
 				"net.TCPTimeouts": 60, "net.TCPFastRetrans": 30, "net.TCPLossProbes": 10,
-			}), found: true, min: 0.8,
-			max: 0.8,
+			}), found: true,
 		},
 		{
 			name: "T1: others do not read: tail loss probes and window probes",
@@ -149,7 +147,7 @@ func TestPacketLossRTO(t *testing.T) {
 			name: "T1: some do not read, and others lose", rec: others(map[string]float64{
 				"net.RetransSegs": 100,
 				"net.TCPTimeouts": 40, "net.TCPLossProbes": 30, "sock.rwnd_limited_max_ns": 6e9,
-			}), found: true, max: 0.8,
+			}), found: true,
 			against: "60 of these were not lost",
 		},
 		{name: "T1: slow for another reason while others do not read", rec: slow().mainThread(0.05,
@@ -171,7 +169,7 @@ func TestPacketLossRTO(t *testing.T) {
 				"net.RetransSegs": 20, "net.TCPLossProbes": 20,
 				"net.TCPTimeouts": 0, "net.TCPDSACKRecvSegs": 1, "net.OutSegs": 5000, "sock.retrans_total": 20,
 			}),
-			found: true, min: 0.9,
+			found: true,
 		},
 		{
 			name: "T1: others' segments were retransmitted twice by mistake",

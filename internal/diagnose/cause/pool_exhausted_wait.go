@@ -47,7 +47,6 @@ var poolExhaustedWait = Cause{
 		"pool-test-on-borrow", "cmdinfo-once-lock", "pool-leak", "nagle-delayed-ack", "oversized-pipeline-or-multikey",
 		"receiver-stall", "fanout-slowest-shard", "hidden-retries-backoff", "bandwidth-saturated",
 	},
-	Loses:   facts.LostWaiting,
 	Explain: explainPoolWait,
 	Whole:   poolWaitSeen,
 }
@@ -100,7 +99,7 @@ func explainPoolWait(n *facts.Node) *Finding {
 	}
 	inFlight := overlap(n, callers)
 	var worst facts.PoolUse
-	var waiting, all float64 // seconds of waiting per second, and of waiting and calling
+	var waiting float64 // seconds of waiting per second
 	var mostLost, worstLonger float64
 	var found []*facts.Caller
 	for _, c := range callers {
@@ -109,7 +108,6 @@ func explainPoolWait(n *facts.Node) *Finding {
 			continue
 		}
 		each := float64(u.CallNs) / 1e9
-		all += u.CallsPerSecond * each
 		many := servesMany(n, u, inFlight)
 		if len(u.Used) < poolConns || hadMore(u) || waits(u) < waitLong || facts.ClientTools[c.Comm] ||
 			slowShare(n, c) >= minSlowShare || (inFlight > overlaps || n.OneThreadEach(u)) && !many {
@@ -131,9 +129,9 @@ func explainPoolWait(n *facts.Node) *Finding {
 		return nil
 	}
 	slow := n.InStateOf(account.App, account.PoolWait)
-	f := finding(n, slow, 0.8)
-	f.ExcessShare, f.Grade = waiting/(waiting+all), Inferred
-	f.lose(n, facts.LostWaiting, max(waiting*n.Seconds()*1e9-float64(slow.Ns), 0))
+	f, waitNs := finding(n, slow), int64(float64(worst.CallNs)*worstLonger)
+	f.Grade = Inferred
+	f.lose(n, facts.LostWaiting, max(waiting*n.Seconds()*1e9-float64(slow.Ns), 0), waitNs)
 	f.support(recording.SourceTap, worst.BusyShare, "of the time",
 		"%s has %s, with a call in flight %.1f %% of the time, on the least used %.1f %%", worst.Name,
 		counted(len(worst.Used), "connection"), worst.BusyShare*100, worst.MinBusyShare*100)
@@ -144,7 +142,6 @@ func explainPoolWait(n *facts.Node) *Finding {
 		f.support(recording.SourceTap, float64(len(worst.Used)), "connections",
 			"it opened no other connection in %.0f s: its limit is %d", n.Seconds(), len(worst.Used))
 	} else {
-		f.Strength -= 0.15
 		f.doubt(recording.SourceTap, float64(fresh), "connections",
 			"it opened %s during the watch: its pool may have room", counted(fresh, "connection"))
 	}
@@ -152,7 +149,7 @@ func explainPoolWait(n *facts.Node) *Finding {
 		f.support(recording.SourceTap, float64(len(found)), "processes",
 			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
-	f.supportWaiters(n, worst, inFlight, int64(float64(worst.CallNs)*worstLonger))
+	f.supportWaiters(n, worst, inFlight, waitNs)
 	f.FixSteps = poolWaitFix(n, worst)
 	return f
 }
@@ -191,7 +188,7 @@ func (f *Finding) supportWaiters(n *facts.Node, u facts.PoolUse, inFlight float6
 				"redigo Stats().WaitCount, Jedis getNumWaiters()")
 		return
 	}
-	f.Strength, f.Grade, f.Samples = 0.9, Seen, int(u.CallsPerSecond*n.Seconds())
+	f.Grade, f.Samples = Seen, int(u.CallsPerSecond*n.Seconds())
 	served := n.ServedThreads(u)
 	f.support(recording.SourceTap, float64(served), "threads",
 		"the replies on each connection were for at least %d threads in turn, which slept until then: so many wait "+
@@ -238,10 +235,11 @@ func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 	}
 	if f == nil {
 		f = &Finding{Of: c.Ledger.Calls(), FixSteps: poolSeenFix(w)}
+		f.loseInPool(c, w)
 	}
 	rest := f.Evidence
-	f.Evidence, f.Against = nil, nil // what spoke against it was that waiting is not seen from outside
-	f.Strength, f.ExcessShare, f.Grade = 0.95, max(f.ExcessShare, w.Share), Counted
+	f.Evidence, f.Against, f.Doubts = nil, nil, 0 // what spoke against it was that waiting is not seen from outside
+	f.Grade = Counted
 	f.supportWait(w)
 	f.supportPoolTime(c, w)
 	if n, ok := w.App.Waits(func(m stacks.Meaning) bool {
@@ -255,23 +253,19 @@ func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 	return f
 }
 
-// supportPoolTime says how long those wait, by Little's law: as many wait at a time as commands are sent per second,
-// times how long each waits. Where other programs send commands, too, each waits longer.
+// supportPoolTime says how long those wait.
 func (f *Finding) supportPoolTime(c *facts.Case, w facts.ThreadWait) {
-	var perSecond float64
-	for _, n := range c.Nodes {
-		perSecond += n.CommandsPerSecond() - n.OwnCommandsPerSecond()
-	}
+	perSecond := usersPerSecond(c)
 	if perSecond < 1 {
 		return
 	}
-	ns, least := w.Mean/perSecond*1e9, ""
+	ns, least := waitInPoolNs(c, w), ""
 	if !c.CallersAreAmong([]*facts.Application{w.App}) {
 		least = "at least "
 	}
-	f.support(recording.SourceProfile, ns, "ns",
+	f.support(recording.SourceProfile, float64(ns), "ns",
 		"%s wait at a time on average, and the servers carry out %s commands per second: each waits %s%s "+
-			"(Little's law)", format.Rounded(w.Mean), format.Rounded(perSecond), least, format.Brief(int64(ns)))
+			"(Little's law)", format.Rounded(w.Mean), format.Rounded(perSecond), least, format.Brief(ns))
 }
 
 // Bounds of connections that threads queue for.
@@ -307,13 +301,12 @@ func explainLibraryWaits(n *facts.Node, callers []*facts.Caller) *Finding {
 	slow := n.InStateOf(account.App, account.PoolWait)
 	var worst recording.LibraryWaits
 	var of facts.Handovers
-	var waited, flight float64
+	var waited float64
 	for _, c := range callers {
 		w, ok := n.LibraryWaitsOf(c.PID)
 		if !ok {
 			continue
 		}
-		flight += float64(w.CallsNs)
 		always := float64(w.WaitedNs) >= waitLong*float64(w.CallsNs) &&
 			n.LossNoticed(w.WaitedNs/w.Calls, float64(w.WaitedNs))
 		if w.Longer < minHandovers || !always && !slow.Matters() || slowShare(n, c) >= minSlowShare {
@@ -329,9 +322,9 @@ func explainLibraryWaits(n *facts.Node, callers []*facts.Caller) *Finding {
 		return nil
 	}
 	mean, atATime := worst.WaitedNs/worst.Calls, float64(worst.WaitedNs)/float64(worst.Ns)
-	f := finding(n, slow, 0.95)
-	f.ExcessShare, f.Samples = max(f.ExcessShare, waited/(waited+flight)), int(worst.Calls)
-	f.lose(n, facts.LostWaiting, max(waited-float64(slow.Ns), 0))
+	f := finding(n, slow)
+	f.Samples = int(worst.Calls)
+	f.lose(n, facts.LostWaiting, max(waited-float64(slow.Ns), 0), mean)
 	f.support(recording.SourceTap, float64(mean), "ns",
 		"%s has %s: its goroutines waited in the pool of their client library for %s on average before a call (at "+
 			"most %s); a call takes %s", of.Name, counted(of.Conns, "connection"), format.Brief(mean),
@@ -348,11 +341,10 @@ func explainLibraryWaits(n *facts.Node, callers []*facts.Caller) *Finding {
 // explainHandovers finds threads that wait for the connection of another one.
 func explainHandovers(n *facts.Node, callers []*facts.Caller) *Finding {
 	var worst facts.Handovers
-	var waited, flight float64
+	var waited float64
 	slow := n.InStateOf(account.App, account.PoolWait)
 	for _, c := range callers {
 		h, ok := n.HandoversOf(c)
-		flight += h.InFlightNs
 		if !ok || !queuesForConns(n, h) || h.MinShare < minHandoverShare && !slow.Matters() {
 			continue
 		}
@@ -366,9 +358,8 @@ func explainHandovers(n *facts.Node, callers []*facts.Caller) *Finding {
 	}
 	mean, call := int64(worst.WaitedNs/worst.Handed), int64(worst.InFlightNs/worst.Calls)
 	kept := int64(worst.KeptNs / worst.Handed)
-	f := finding(n, slow, 0.9)
-	f.ExcessShare = waited / (waited + flight)
-	f.lose(n, facts.LostWaiting, max(waited-float64(slow.Ns), 0))
+	f := finding(n, slow)
+	f.lose(n, facts.LostWaiting, max(waited-float64(slow.Ns), 0), mean)
 	if worst.Conns == 1 {
 		f.Title = "The threads of " + format.Name(worst.Name) + " share one connection: calls wait for it in the client"
 	}
@@ -380,7 +371,7 @@ func explainHandovers(n *facts.Node, callers []*facts.Caller) *Finding {
 		"of %.0f times that another thread used a connection than before, %.0f were such hand-overs", worst.Turns,
 		worst.Handed)
 	if worst.MinShare < minHandoverShare {
-		f.Strength = 0.4
+		f.weaken(2)
 		f.doubt(recording.SourceTap, worst.MinShare, "of the turns",
 			"the other turns found the connection free; where threads give each other work, they wake each other, too")
 	}

@@ -15,6 +15,7 @@ var poolIdleReapRedial = Cause{
 	ID:    "pool-idle-reap-redial",
 	Title: "The client's pool closes idle connections, and its next calls pay for new ones",
 	Layer: "client",
+	Class: Redial,
 	Needs: Needs{
 		T0: "total_connections_received rises with the calls, at a low rate (a hint)",
 		T2: "connections that the client closes after the same time without a call, and new ones right before calls",
@@ -50,7 +51,7 @@ func explainIdleReap(n *facts.Node) *Finding {
 		return nil
 	}
 	most := sum.Largest
-	f := findingOfLosses(n.Overhead(callers), n, sum.CostNs, 0.93)
+	f := findingOfLosses(n.Overhead(callers), n, sum.CostNs)
 	if f == nil {
 		return nil
 	}

@@ -18,6 +18,7 @@ var poolLeak = Cause{
 	ID:    "pool-leak",
 	Title: "The application does not return connections: they stay idle outside the pool until it is exhausted",
 	Layer: "client",
+	Class: Redial,
 	Needs: Needs{
 		T0: "with --pprof: callers that wait in their pool while CLIENT LIST shows idle connections. Without it " +
 			"nothing: connections that the path forgot look the same to the server",
@@ -39,7 +40,6 @@ var poolLeak = Cause{
 		"https://commons.apache.org/proper/commons-pool/api-2.12.0/org/apache/commons/pool2/impl/AbandonedConfig.html",
 		"https://pkg.go.dev/github.com/gomodule/redigo/redis#Pool",
 	},
-	Loses:   facts.LostWaiting,
 	Explain: explainLeak,
 	Whole:   leakSeen,
 }
@@ -60,7 +60,7 @@ func explainLeak(n *facts.Node) *Finding {
 			worst = l
 		}
 	}
-	f := findingOfLosses(n.Overhead(callers), n, cost, 0.9)
+	f := findingOfLosses(n.Overhead(callers), n, cost)
 	if f == nil {
 		return nil
 	}
@@ -163,8 +163,8 @@ func leakSeen(c *facts.Case, f *Finding) *Finding {
 	}
 	if f == nil {
 		f = &Finding{Of: c.Ledger.Calls(), FixSteps: leakFix(of)}
+		f.loseInPool(c, w)
 	}
-	f.Strength, f.ExcessShare = 0.9, max(f.ExcessShare, w.Share)
 	f.supportWait(w)
 	f.support(recording.SourceServer, float64(idle), "connections",
 		"%d of %d connections have been unused for at least %d s: their holders do nothing with them", idle, open,

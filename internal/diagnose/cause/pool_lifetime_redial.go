@@ -13,6 +13,7 @@ var poolLifetimeRedial = Cause{
 	ID:    "pool-lifetime-redial",
 	Title: "The client's pool closes connections at a certain age, and calls pay for new ones",
 	Layer: "client",
+	Class: Redial,
 	Needs: Needs{
 		T0: "total_connections_received rises at intervals (a hint)",
 		T2: "connections that the client closes at the same age (known from their begin, or from CLIENT LIST), and " +
@@ -34,7 +35,6 @@ var poolLifetimeRedial = Cause{
 		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
 		"https://docs.rs/r2d2/latest/r2d2/struct.Builder.html#method.max_lifetime",
 	},
-	Loses:   facts.LostOpening,
 	Explain: explainLifetime,
 }
 
@@ -62,9 +62,9 @@ func explainLifetime(n *facts.Node) *Finding {
 		}
 	}
 	sum := facts.SumRedials(redials)
-	f := findingOfLosses(n.Overhead(callers), n, sum.CostNs, 0.93)
+	f := findingOfLosses(n.Overhead(callers), n, sum.CostNs)
 	if f == nil && len(herd) > 0 {
-		f, _ = openedTogether(n, callers, facts.MergeSpans(spans), sum.CostNs, longestOpening(n), 0.93)
+		f, _ = openedTogether(n, callers, facts.MergeSpans(spans), sum.CostNs, longestOpening(n))
 	}
 	if f == nil {
 		return nil

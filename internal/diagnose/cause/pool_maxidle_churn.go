@@ -16,6 +16,7 @@ var poolMaxIdleChurn = Cause{
 	ID:    "pool-maxidle-churn",
 	Title: "The client's pool keeps too few idle connections: it closes returned ones, and dials again",
 	Layer: "client",
+	Class: Redial,
 	Needs: Needs{
 		T0: "total_connections_received rises by more than 1 % of the commands (a hint)",
 		T2: "connections that the client closes soon after a call while others of the same " +
@@ -36,7 +37,6 @@ var poolMaxIdleChurn = Cause{
 		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
 	},
 	After:   []string{"replica-loading-or-readonly-routing", "failover-window"},
-	Loses:   facts.LostOpening,
 	Explain: explainMaxIdle,
 }
 
@@ -48,13 +48,13 @@ func explainMaxIdle(n *facts.Node) *Finding {
 		return nil
 	}
 	most := sum.Largest
-	f := findingOfLosses(n.Overhead(callers), n, sum.CostNs, 0.88)
+	f := findingOfLosses(n.Overhead(callers), n, sum.CostNs)
 	if c := n.Churn(); c.Matters() && most.Reused() &&
 		float64(len(most.Closed)) >= minSlowShare*c.PerSecond*n.Seconds() {
 		if f == nil {
-			f = &Finding{Of: n.Ledger.Calls(), Strength: 0.88}
+			f = &Finding{Of: n.Ledger.Calls()}
+			f.loseByChurn(n, c)
 		}
-		f.ExcessShare = max(f.ExcessShare, c.Share())
 		f.support(recording.SourceProbe, float64(c.OpeningNs), "ns",
 			"a call on a new connection takes %s more than the %s on an open one: %.0f %% of its time",
 			format.Brief(c.OpeningNs), format.Brief(c.CallNs),

@@ -61,14 +61,13 @@ func explainOversizedPool(n *facts.Node) *Finding {
 		return nil // without the other threads on its CPUs there would be no queue
 	}
 	var worst facts.PoolUse
-	var queued, all float64
+	var queued float64
 	for _, c := range n.Callers() {
 		u, ok := n.PoolUseOf(c)
 		if !ok {
 			continue
 		}
 		under := u.CallsPerSecond * float64(u.CallNs) / 1e9
-		all += under
 		if len(u.Used) < minOversizedConns || facts.ClientTools[c.Comm] || under < minOversizedQueue ||
 			float64(u.CallNs) < oversizedTimes*float64(alone) {
 			continue
@@ -83,11 +82,9 @@ func explainOversizedPool(n *facts.Node) *Finding {
 	}
 	under := worst.CallsPerSecond * float64(worst.CallNs) / 1e9
 	needed := max(roomForBursts*worst.CallsPerSecond*float64(alone)/1e9, poolUsual)
-	f := &Finding{
-		Of: n.Ledger.Calls(), Strength: 0.85,
-		ExcessShare: queued / max(all, 1) * (1 - needed/max(under, needed)),
-	}
-	f.lose(n, facts.LostInCalls, queued*(1-needed/max(under, needed))*n.Seconds()*1e9)
+	waits := 1 - needed/max(under, needed)
+	f := &Finding{Of: n.Ledger.Calls()}
+	f.lose(n, facts.LostInCalls, queued*waits*n.Seconds()*1e9, int64(waits*float64(worst.CallNs)))
 	f.support(recording.SourceTap, under, "calls",
 		"%s has %d connections in use, with %.0f calls in flight at a time: %s calls per second of %s each",
 		worst.Name, len(worst.Used), under, format.Rounded(worst.CallsPerSecond), format.Brief(worst.CallNs))

@@ -45,17 +45,13 @@ func explainBorrowPings(n *facts.Node) *Finding {
 	if !ok {
 		return nil
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), Strength: 0.75, ExcessShare: share(p)}
-	if p.PingNs > 0 {
-		l := n.Overhead(n.Callers())
-		f.ExcessShare = float64(p.PingNs) / float64(l.OpeningNs+l.UnansweredNs+l.PingNs+l.DNSQueryNs+l.ExcessNs)
-	}
+	f := &Finding{Of: n.Ledger.Calls()}
 	f.support(p.Source, p.Count, "calls",
 		"the callers send %.0f PINGs for %.0f other commands (%.0f %%), "+
 			"%s per second; slowpath's own are not counted", p.Count, p.Others, p.Count*100/p.Others,
 		format.Rounded(p.Count/n.Seconds()))
 	if p.PingNs > 0 {
-		f.Strength, f.Unnoticed = 0.92, !n.LossNoticed(p.PingNs/int64(p.Count), float64(p.PingNs))
+		f.lose(n, facts.LostOpening, float64(p.PingNs), p.PingNs/int64(p.Count))
 		f.support(p.Source, share(p), "of the time",
 			"a PING takes %s, another command %s: PINGs are %.0f %% of what the callers wait for",
 			format.Brief(p.PingNs/int64(p.Count)), format.Brief(p.OthersNs/int64(p.Others)), share(p)*100)
@@ -65,6 +61,7 @@ func explainBorrowPings(n *facts.Node) *Finding {
 					"connection"))
 		}
 	} else {
+		f.loseOfCalls(n, share(p), 0)
 		f.doubt(p.Source, 0, "", "whether each PING comes before a call on the same connection was not seen")
 	}
 	f.FixSteps = remedy.Steps(n, remedy.TestIdleOnly, nil)

@@ -50,7 +50,7 @@ func explainFrozen(n *facts.Node) *Finding {
 	if cl.Ns == 0 {
 		return nil
 	}
-	f := finding(n, cl, 0.98)
+	f := finding(n, cl)
 	stops, cgroup, pid := 0, "", 0
 	for _, e := range n.Events(recording.SourceHost, recording.KindFrozen) {
 		stops++

@@ -51,8 +51,7 @@ func explainProxyCPU(n *facts.Node) *Finding {
 	if cl.Ns == 0 {
 		return nil
 	}
-	f := finding(n, cl, 0.95)
-	f.Noticed = true // all calls queue, not only the slow ones
+	f := finding(n, cl)
 	f.support(recording.SourceHost, d.Run, "of the time",
 		"the main thread of %s ran %.0f %% of the time and was in the run queue for another %.0f %% "+
 			"(/proc/PID/schedstat)", format.Name(n.Ledger.ProcessAt(n.Address)), d.Run*100, d.Wait*100)

@@ -38,6 +38,8 @@ var receiverStall = Cause{
 		"https://redis.io/docs/latest/develop/reference/clients/#output-buffer-limits",
 		"https://www.rfc-editor.org/rfc/rfc9293#name-managing-the-window",
 	},
+	// The reader is late because the reply is big, and so was the work on it.
+	After:   []string{"big-key-io", "slow-command", "lua-or-multi-long", "oversized-pipeline-or-multikey"},
 	Explain: explainReceiver,
 }
 
@@ -91,7 +93,7 @@ func explainReceiver(n *facts.Node) *Finding {
 	if !cl.Matters() || limited < limitedPart*float64(most) {
 		return nil
 	}
-	f := finding(n, cl, 0.95)
+	f := finding(n, cl)
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
 		"%s waited for the client to read a reply of %.1f MB on average, up to %s in one call: %s",
 		ofSlow(cl.Calls, n), float64(bytes)/float64(calls)/1e6, format.Brief(cl.MaxNs), who.List(3))

@@ -18,6 +18,7 @@ var reconnectHerd = Cause{
 	ID:    "reconnect-herd",
 	Title: "All clients lost their connections at once, and all reconnect at the same time",
 	Layer: "client",
+	Class: Redial,
 	Needs: Needs{
 		T0: "a restart, or connections of slowpath's own that were cut, with a " +
 			"burst of new connections right after it that stay",
@@ -74,7 +75,7 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 		return k.Opening().ToNs -
 			k.Opening().FromNs
 	})
-	f, felt := openedTogether(n, callers, facts.MergeSpans(spans), cost, opening.P90, 0.93)
+	f, felt := openedTogether(n, callers, facts.MergeSpans(spans), cost, opening.P90)
 	if f == nil {
 		return nil
 	}
@@ -202,7 +203,7 @@ func herdByCounters(n *facts.Node) *Finding {
 	if len(spans) == 0 {
 		return nil
 	}
-	f := finding(n, n.ClaimOf(spans.CallTimes), 0.65)
+	f := finding(n, n.ClaimOf(spans.CallTimes))
 	if f.SlowCalls == 0 {
 		return nil
 	}
@@ -210,7 +211,6 @@ func herdByCounters(n *facts.Node) *Finding {
 		"%.0f connections came within a second or two, where %.0f are normal, and stayed "+
 			"(total_connections_received, connected_clients)", most, typical)
 	if restarts > 0 {
-		f.Strength = 0.75
 		f.support(recording.SourceServer, float64(restarts), "restarts", "the server was restarted right before")
 	} else {
 		f.support(recording.SourceProbe, float64(len(spans)), "times",

@@ -41,7 +41,6 @@ var replicaRouting = Cause{
 	},
 	Changes: []string{"role", "restart", "REPLICAOF", "SLAVEOF"},
 	After:   []string{"failover-window", "server-restarted"},
-	Loses:   facts.LostWaiting,
 	Explain: explainRouting,
 }
 
@@ -85,8 +84,8 @@ func explainRouting(n *facts.Node) *Finding {
 	if worst.code != codeReadOnly { // its work meanwhile delays the calls that it answers
 		cl = n.ClaimOf(worst.when.CallTimes)
 	}
-	f := finding(n, cl, 0.93)
-	f.ExcessShare = max(f.ExcessShare, worst.share())
+	f := finding(n, cl)
+	f.loseBeside(n, facts.LostWaiting, worst.share(), facts.HealthyMaxNs)
 	f.supportRefused(n, worst)
 	f.supportState(n, worst)
 	f.supportRefusedUsers(n)
@@ -197,7 +196,6 @@ func (f *Finding) supportRefused(n *facts.Node, r refused) {
 				"(errorstat_%s; slowpath's own are not counted)", r.calls, r.code, format.Percent(r.share()), r.code)
 		return
 	}
-	f.Strength = 0.75
 	f.support(recording.SourceTap, r.calls, "calls",
 		"%s of its clients got an error meanwhile", counted(r.calls, "call"))
 	f.doubt(recording.SourceServer, 0, "",
@@ -218,7 +216,6 @@ func (f *Finding) supportState(n *facts.Node, r refused) {
 		f.support(recording.SourceServer, float64(ns), "ns",
 			"its link to its master was down for at least %s of the watch (INFO master_link_status)", format.Brief(ns))
 	default:
-		f.Strength -= 0.1
 		f.doubt(recording.SourceServer, 0, "",
 			"INFO never showed that state, so it lasted less than a second at a time")
 	}

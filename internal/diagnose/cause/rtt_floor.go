@@ -36,7 +36,7 @@ var rttFloor = Cause{
 	},
 	Changes: []string{"queueing discipline", "route"},
 	After:   []string{"n-plus-one-roundtrips"}, // the number of round trips can be fixed, their length seldom
-	Steady:  true,
+	Always:  true,
 	Explain: explainFloor,
 }
 
@@ -67,9 +67,10 @@ func explainFloor(n *facts.Node) *Finding {
 	if kept.MinNs < floorOfWork*workNs || known && d.Total() > maxIdleDemand || blocked >= blockedOften {
 		return nil
 	}
-	f := &Finding{Of: n.Ledger.Calls(), Strength: 0.85}
+	f := &Finding{Of: n.Ledger.Calls()}
 	extra := float64(kept.MinNs-min(usualRTTNs, kept.MinNs)-workNs) * float64(kept.Calls)
-	f.ExcessShare = min(1, max(0, extra/(float64(kept.P50Ns)*float64(kept.Calls)+float64(n.Ledger.ExcessNs))))
+	all := float64(kept.P50Ns)*float64(kept.Calls) + float64(n.Ledger.ExcessNs)
+	f.loseOfCalls(n, min(1, extra/all), kept.MinNs)
 	if part := n.Overhead(n.Callers()).Share(); part > 0 {
 		f.scale(1 - part) // it is in the round trips of new connections, too, but those can be avoided
 		if part >= facts.MinShare {
@@ -94,7 +95,7 @@ func explainFloor(n *facts.Node) *Finding {
 			format.Brief(p50))
 	}
 	f.weighDistance(n)
-	f.whereFloor(n)
+	f.whereFloor(n, known)
 	f.doubtFloor(n, known)
 	return f
 }
@@ -112,10 +113,10 @@ func capturedFloor(n *facts.Node, p facts.CapturedPath) *Finding {
 	if float64(p.ConnectMinNs) < account.ThroughTCP*float64(p.P50Ns) {
 		return nil
 	}
-	f := &Finding{Of: n.Ledger.Calls(), Strength: 0.9, FixSteps: nearer()}
+	f := &Finding{Of: n.Ledger.Calls(), FixSteps: nearer()}
 	f.Title = "The network path takes the time: every call is equally slow, and so is the answer to a SYN"
 	extra := float64(min(p.ConnectMinNs, p.MinNs)-usualRTTNs) * float64(p.Calls)
-	f.ExcessShare = min(1, extra/(float64(p.P50Ns)*float64(p.Calls)+float64(n.Ledger.ExcessNs)))
+	f.loseOfCalls(n, min(1, extra/(float64(p.P50Ns)*float64(p.Calls)+float64(n.Ledger.ExcessNs))), p.MinNs)
 	f.support(recording.SourceTap, float64(p.MinNs), "ns",
 		"every call takes at least %s, median %s, p90 %s: a floor without a tail", format.Brief(p.MinNs),
 		format.Brief(p.P50Ns), format.Brief(p.P90Ns))
@@ -137,18 +138,16 @@ func nearer() []remedy.Step {
 }
 
 // whereFloor distinguishes distance, which a TCP connect takes too, from something on the path that answers connects
-// itself.
-func (f *Finding) whereFloor(n *facts.Node) {
+// itself. known is whether the server's load is.
+func (f *Finding) whereFloor(n *facts.Node, known bool) {
 	kept, _ := n.Ledger.Path(n.Address, "kept")
 	fresh, ok := n.Ledger.Path(n.Address, "fresh")
 	f.FixSteps = nearer()
 	switch {
 	case ok && fresh.ConnectMinNs > 0 && float64(fresh.ConnectMinNs) >= account.ThroughTCP*float64(kept.MinNs):
-		f.Strength = 0.95
 		f.support(recording.SourceProbe, float64(fresh.ConnectMinNs), "ns",
 			"a TCP connect takes %s, too: no process takes part in it", format.Brief(fresh.ConnectMinNs))
 		if !n.KernelKnowsPath() {
-			f.Strength -= 0.1
 			f.doubt(recording.SourceHost, 0, "", "a queue on the path that was never empty looks the same: whether "+
 				"round trips were ever shorter is known to the kernels at its ends, to which slowpath had no access")
 		}
@@ -163,8 +162,8 @@ func (f *Finding) whereFloor(n *facts.Node) {
 				"where max_buffer_size_before_flush is set) and shorten it; slowpath doctor with the addresses of " +
 				"the proxy and of the server shows which of them takes the time",
 		}}, f.FixSteps...)
-	default:
-		f.Strength = 0.7
+	case !known:
+		f.weaken(1)
 	}
 }
 
@@ -175,13 +174,12 @@ func (f *Finding) doubtFloor(n *facts.Node, known bool) {
 				"new connections or in their pools, was not seen")
 	}
 	if !known {
-		f.Strength -= 0.2
 		f.doubt(recording.SourceServer, 0, "", "how busy the server is was not seen")
 	}
 	always, _ := n.Config("appendfsync")
 	aof, _ := n.Config("appendonly")
 	if always == "always" && aof == "yes" && !n.HostWatched() {
-		f.Strength -= 0.4
+		f.weaken(1)
 		f.doubt(recording.SourceServer, 0, "",
 			"appendfsync is always: a disk that takes as long for each write looks the same from outside")
 	}

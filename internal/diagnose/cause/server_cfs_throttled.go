@@ -53,7 +53,7 @@ func explainThrottled(n *facts.Node) *Finding {
 	if cl.Ns == 0 {
 		return nil
 	}
-	f := finding(n, cl, 0.99)
+	f := finding(n, cl)
 	f.support(n.StateSource(), float64(cl.Calls), "calls",
 		"%s waited while the server was throttled, up to %s in one call", ofSlow(cl.Calls, n),
 		format.Brief(cl.MaxNs))

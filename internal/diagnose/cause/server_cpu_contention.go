@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
@@ -43,40 +42,35 @@ var serverCPUContention = Cause{
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/",
 	},
 	Changes: []string{"cpus"},
-	After:   []string{"softirq-on-redis-core", "pool-oversized"}, // a crowd of callers on its CPUs is its own load
 	Explain: explainContention,
 }
 
-// Bounds of contention.
-const (
-	// waitsMore: the thread is in the run queue at least as long as on the CPU. Sharing a CPU fairly with one other
-	// gives a half.
-	// Bound: kernel, the fair scheduler gives two threads of equal weight a half each.
-	waitsMore     = 0.5
-	waitsOfSecond = 0.1 // of the wall time, for the pattern without slow calls. Bound: guess.
-)
-
+// explainContention claims what foreign processes held the CPU for. Callers on the same CPUs are load, and slowpath is
+// the observer: their part is nobody's fault.
 func explainContention(n *facts.Node) *Finding {
-	cl := n.InState(account.RunQueue)
+	cl := n.ClaimOf(func(a account.Account) (times facts.StateTimes) {
+		for _, s := range a.Segments {
+			if s.Actor == account.Server && s.State == account.RunQueue {
+				times.Add(s, n.ForeignNs(s))
+			}
+		}
+		return times
+	})
 	delay := max(n.Growth(series.MainDelay)-float64(n.StateNs(recording.KindThrottled)), 0)
 	run := n.Growth(series.MainRun)
-	waits := delay / max(run+delay, 1)
-	slow := (cl.Probe.Calls >= max(facts.HealthyMinCalls,
-		int(facts.HealthyMaxShare*float64(n.Ledger.Latency.Calls))) || cl.Users.Pattern()) &&
-		waits >= minRunQueueShare
-	always := waits >= waitsMore && delay >= waitsOfSecond*n.Seconds()*1e9 && noticed(n)
-	if !slow && !always && !(waits >= minRunQueueShare && crowded(n)) {
+	foreign := n.ForeignShare()
+	if foreign == 0 || run == 0 {
 		return nil
 	}
-	f := finding(n, cl, 0.95)
-	f.Unnoticed = !slow && !always
+	f := finding(n, cl)
+	if watched := float64(n.EndNs - n.StartNs); cl.Calls == 0 && delay*foreign >= facts.MinShare*watched {
+		// As many calls wait with the thread as are under way, one at least.
+		f.lose(n, facts.LostInCalls, delay*foreign*max(n.CallTimeNs()/watched, 1), 0)
+	}
 	if cl.Calls > 0 {
 		f.support(n.StateSource(), float64(cl.Calls), "calls",
-			"%s waited while the main thread was in the run queue, up to %s in one call",
+			"%s waited while the main thread was in the run queue and others had its CPU, up to %s in one call",
 			ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
-	}
-	if n.Ledger.Calls() == 0 {
-		f.ExcessShare = waits
 	}
 	f.support(recording.SourceHost, delay, "ns",
 		"for every 1 s on the CPU the main thread was in the run queue for %s; %s in %.0f s (/proc/PID/schedstat)",
@@ -94,12 +88,20 @@ func explainContention(n *facts.Node) *Finding {
 		f.support(recording.SourceHost, who[0].Cores, "cores",
 			"also running on its CPUs: %s", strings.Join(names, ", "))
 	}
-	f.doubtOwnThreads(n)
-	f.doubtCallers(n)
+	f.doubtLoad(n, foreign)
 	f.doubtSoftirqs(n)
-	f.doubtChurn(n)
 	f.FixSteps = contentionFix(n, who)
 	return f
+}
+
+// doubtLoad: the callers are part of the server's load, not others that took its CPU. What they ask for is the first
+// thing to check.
+func (f *Finding) doubtLoad(n *facts.Node, foreign float64) {
+	if load := 1 - foreign; load >= facts.MinShare {
+		f.doubt(n.StateSource(), load, "of the waits",
+			"for %s of its waits its own threads, its callers, slowpath or softirqs had the CPU: that is load, and "+
+				"does not count here", format.Percent(load))
+	}
 }
 
 // movable reports whether another CPU for a process would not only reduce the load, as for callers, and is possible:
@@ -252,118 +254,9 @@ func (f *Finding) supportHolders(n *facts.Node) {
 	f.support(recording.SourceTap, float64(all.Ns), "ns", "%s", text)
 }
 
-// noticed reports whether callers can have noticed a wait that makes no single call slow: p90 is at least a part,
-// feltPart, of the slow threshold.
-func noticed(n *facts.Node) bool {
-	p, ok := n.Ledger.Path(n.Address, "kept")
-	return ok && p.P90Ns >= n.Ledger.ThresholdNs/feltPart
-}
-
-// crowded reports whether other processes use at least half of the CPUs that the server may use, and p99 shows it: a
-// thread that sleeps often is scheduled first most times, and pays now and then.
-func crowded(n *facts.Node) bool {
-	p, ok := n.Ledger.Path(n.Address, "kept")
-	cpus, known := n.Series(series.CPUsAllowed).Last()
-	c := n.NeighbourCores()
-	return ok && known && c.Others >= cpus/2 && c.Others > c.Callers && p.P99Ns >= n.Ledger.ThresholdNs/feltPart &&
-		p.P99Ns >= crowdedTail*p.P50Ns
-}
-
-// crowdedTail is how many times the median p99 is where calls are now and then held up for a full time slice.
-// Bound: guess.
-const crowdedTail = 10
-
-const (
-	// feltPart: callers may notice waits from this part of the slow threshold on.
-	// Bound: guess.
-	feltPart = 5
-	// holdersListed is how many programs are named that had the CPU.
-	// Bound: arithmetic, the size of a list.
-	holdersListed = 4
-)
-
-// doubtOwnThreads: the server's own I/O threads on its CPUs are not other processes.
-func (f *Finding) doubtOwnThreads(n *facts.Node) {
-	t := n.IOThreads()
-	if t.Run < minIOThreadCores || float64(t.Configured) < t.CPUs {
-		return
-	}
-	own := t.Total() / (t.Total() + n.TotalNeighbourCores())
-	f.Strength *= 1 - own/2
-	f.scale(1 - own)
-	f.doubt(recording.SourceHost, t.Total(), "cores",
-		"its own %d I/O threads want %.2f cores of its %s CPUs: %.0f %% of what it waits for is itself", t.Configured,
-		t.Total(), format.Rounded(t.CPUs), own*100)
-}
-
-// doubtCallers: the callers are part of the server's load, not others that took its CPU. Sharing a machine makes the
-// load more expensive, but what they ask for is the first thing to check.
-func (f *Finding) doubtCallers(n *facts.Node) {
-	if share, waited := callersHeld(n); waited > 0 {
-		if share > mostOfRunQueue {
-			crowd := crowdOfOthers(n)
-			f.scale(1 - share + share*crowd)
-			f.doubt(recording.SourceTap, share, "of the waits",
-				"for %.0f %% of its waits its own callers or slowpath had the CPU; without others they would have "+
-					"been about %.0f %% shorter", share*100, crowd*100)
-		}
-		return
-	}
-	c := n.NeighbourCores()
-	if c.Callers <= c.Others {
-		return
-	}
-	f.scale(c.Others / (c.Callers + c.Others))
-	f.doubt(recording.SourceHost, c.Callers, "cores",
-		"its CPUs ran mostly its own callers: %.2f cores, others %.2f", c.Callers, c.Others)
-}
-
-// crowdOfOthers is by which part the waits for a CPU would be shorter without other processes: with a share u of the
-// CPUs in use, u/(1-u) threads are in the system on average (M/M/1).
-func crowdOfOthers(n *facts.Node) float64 {
-	cpus, known := n.Series(series.CPUsAllowed).Last()
-	cores, _, ok := n.MainCores()
-	if !known || !ok || cpus < 1 {
-		return 0
-	}
-	c := n.NeighbourCores()
-	inSystem := func(cores float64) float64 {
-		used := min(cores/cpus, mostUsed)
-		return used / (1 - used)
-	}
-	own := cores + c.Callers
-	if c.Others <= 0 {
-		return 0
-	}
-	return 1 - inSystem(own)/inSystem(own+c.Others)
-}
-
-// mostUsed is the largest share of CPUs in use that the formula is asked for: it has no limit.
-// Bound: arithmetic, a guard of a division.
-const mostUsed = 0.95
-
-// callersHeld is for which share of the main thread's time in the run queue the callers, or slowpath, had the CPU at
-// its end, and how long these waits were in all; 0 where the tap did not see them.
-func callersHeld(n *facts.Node) (share float64, waitedNs int64) {
-	callers := map[string]bool{}
-	for _, subject := range n.Rec.Subjects(recording.SourceHost, recording.ProcessPrefix) {
-		callers[strings.TrimPrefix(subject, recording.ProcessPrefix)] = true
-	}
-	for _, w := range n.Neighbours() {
-		if w.Caller || w.Self() {
-			callers[strconv.Itoa(w.PID)] = true
-		}
-	}
-	var held int64
-	for _, s := range n.Exact(account.RunQueue) {
-		waitedNs += s.Ns()
-		comm, pid, _ := strings.Cut(strings.TrimSuffix(s.Culprit, "]"), "[")
-		if callers[pid] || facts.ClientTools[comm] {
-			held += s.Ns()
-		}
-	}
-	return float64(held) / float64(max(waitedNs, 1)), waitedNs
-}
+// holdersListed is how many programs are named that had the CPU.
+// Bound: arithmetic, the size of a list.
+const holdersListed = 4
 
 // doubtSoftirqs separates other processes from the kernel's own work on the CPU: where softirqs had it for most of the
 // waits, the waits are theirs; where less, other processes have it with or without them.
@@ -382,25 +275,9 @@ func (f *Finding) doubtSoftirqs(n *facts.Node) {
 	}
 	text := fmt.Sprintf("softirqs and %s had the main thread's CPU %d for "+
 		"%.0f %% of the time (/proc/stat) and %.0f %% %s", q.ThreadName(), q.CPU, 100*q.Share(n), 100*share, how)
-	if f.Independent = !q.Heavy(n) || share < mostOfRunQueue; f.Independent {
+	if !q.Heavy(n) || share < mostOfRunQueue {
 		f.support(recording.SourceHost, share, "of the waits", "%s: other processes had it for the rest", text)
 	} else {
 		f.doubt(recording.SourceHost, share, "of the waits", "%s", text)
 	}
-	if q.Heavy(n) {
-		f.scale(1 - share)
-	}
-}
-
-// doubtChurn: callers that open a connection per call wait for that in the first place, and it makes the kernels of
-// both sides busy.
-func (f *Finding) doubtChurn(n *facts.Node) {
-	c := n.Churn()
-	if !c.Many() {
-		return
-	}
-	f.scale(1 - c.Share())
-	f.doubt(recording.SourceServer, c.PerSecond, "per second",
-		"callers open %.0f connections per second, which takes %.0f %% of their time with or without a free CPU",
-		c.PerSecond, c.Share()*100)
 }

@@ -35,7 +35,6 @@ var serverRestarted = Cause{
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/admin/",
 	},
 	Changes: []string{"restart", "version", "package"},
-	Loses:   facts.LostWaiting,
 	Explain: explainRestarted,
 }
 
@@ -49,8 +48,8 @@ func explainRestarted(n *facts.Node) *Finding {
 	}
 	lost, loading, stretch := lostByRestarts(n, restarts)
 	cl := n.ClaimOf(lost.CallTimes)
-	f := finding(n, cl, 0.97)
-	f.ExcessShare = max(f.ExcessShare, float64(lost.TotalNs())/float64(n.EndNs-n.StartNs))
+	f := finding(n, cl)
+	f.loseWhile(n, lost)
 	f.Title = "The server was restarted during the watch"
 	if len(restarts) > 1 {
 		f.Title = fmt.Sprintf("The server was restarted %s during the watch", facts.TimesText(len(restarts)))

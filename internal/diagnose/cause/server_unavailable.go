@@ -42,7 +42,6 @@ var serverUnavailable = Cause{
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/troubleshooting/",
 	},
 	Changes: []string{"restart", "DEBUG", "package", "nftables rules", "route"},
-	Loses:   facts.LostWaiting,
 	Explain: explainUnavailable,
 }
 
@@ -67,8 +66,8 @@ func explainUnavailable(n *facts.Node) *Finding {
 	if worst.Kind == facts.FailedNoReply && stoodStill(n, gone, cl) {
 		return nil // it was alive: what it did, or what kept it from running, is known
 	}
-	f := finding(n, cl, strengthOf(worst.Kind))
-	f.ExcessShare = max(f.ExcessShare, float64(gone.TotalNs())/float64(n.EndNs-n.StartNs))
+	f := finding(n, cl)
+	f.loseWhile(n, gone)
 	f.Title = unavailableTitle[worst.Kind]
 	f.supportOutages(n, outages, worst)
 	f.supportOwnFailures(n)
@@ -92,18 +91,6 @@ var unavailableTitle = map[facts.Failure]string{
 	facts.FailedClosed:      "The server was gone, and connections to it were closed before any reply",
 	facts.FailedUnreachable: "The server was gone, and its address did not answer at all",
 	facts.FailedNoReply:     "The server stopped answering calls",
-}
-
-// strengthOf is how sure the mechanism itself is: a refused connection is a statement of the server's host, silence
-// is not.
-func strengthOf(kind facts.Failure) float64 {
-	switch kind {
-	case facts.FailedRefused:
-		return 0.98
-	case facts.FailedClosed, facts.FailedUnreachable:
-		return 0.9
-	}
-	return 0.7
 }
 
 // stoodStill reports whether most of what calls waited during some spans is explained: by a state of the main thread,

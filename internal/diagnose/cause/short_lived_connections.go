@@ -45,17 +45,16 @@ var shortLivedConnections = Cause{
 		"maxclients", "pool-maxidle-churn", "cmdinfo-once-lock", "tls-handshake-storm",
 		"topology-refresh-storm", "replica-loading-or-readonly-routing", "failover-window",
 	},
-	Loses:   facts.LostOpening,
 	Explain: explainShortLived,
 }
 
 func explainShortLived(n *facts.Node) *Finding {
 	c := n.Churn()
-	share := c.Share()
 	if !c.Matters() {
 		return nil
 	}
-	f := &Finding{Of: n.Ledger.Calls(), ExcessShare: share, Strength: 0.9, Unnoticed: !c.Noticed(n)}
+	f := &Finding{Of: n.Ledger.Calls()}
+	f.loseByChurn(n, c)
 	f.support(recording.SourceServer, c.PerSecond, "per second",
 		"%.0f connections per second were opened and closed, %.1f commands on each "+
 			"(total_connections_received; slowpath's own are not counted)", c.PerSecond, c.CommandsPerConn)
@@ -72,12 +71,11 @@ func explainShortLived(n *facts.Node) *Finding {
 			"a new connection costs %s before its first command (%s), a command on an "+
 				"open one %s: %.0f %% of what callers wait for", format.Brief(c.OpeningNs), what,
 			format.Brief(c.CallNs),
-			share*100)
+			c.Share()*100)
 	}
 	if tw := n.Series(series.SockTimeWait); len(tw) > 0 {
 		most, _ := tw.Max()
 		if most >= c.PerSecond {
-			f.Strength = 0.95
 			f.support(recording.SourceHost, most, "sockets",
 				"%s of its network namespace in TIME_WAIT", counted(most, "socket"))
 		}
@@ -87,7 +85,6 @@ func explainShortLived(n *facts.Node) *Finding {
 		return !r.PoolOverflows() ||
 			!r.Reused()
 	})).Callers; len(found) > 0 {
-		f.Strength -= 0.2
 		f.doubt(recording.SourceTap, float64(len(found)), "processes",
 			"%s has a pool: some of its connections are reused, others are closed after a call or two",
 			facts.CallerNames(found))

@@ -30,16 +30,16 @@ func TestShortLivedConnections(t *testing.T) {
 	explainEdge(t, find("short-lived-connections"), []edgeCase{
 		{
 			name: "T0: connections that come while the event loop stands still, too", rec: stalled.info(churn),
-			found: true, min: 0.85, evidence: "a new connection costs 200 µs",
+			found: true, evidence: "a new connection costs 200 µs",
 		},
 		{
 			name: "T0: a connection per call", rec: probed().info(churn).level("server", "connected_clients", 5),
-			found: true, min: 0.85, max: 0.92, evidence: "1000 connections per second were opened and closed",
+			found: true, evidence: "1000 connections per second were opened and closed",
 			fix: "pool",
 		},
 		{
-			name: "T1: and TIME_WAIT", rec: probed().info(churn).level("host", "sock.time_wait", 20_000), found: true,
-			min: 0.95, evidence: "TIME_WAIT",
+			name: "T1: and TIME_WAIT", rec: probed().info(churn).level("host", "sock.time_wait", 20_000),
+			found: true, evidence: "TIME_WAIT",
 		},
 		{
 			name: "T0: a health check every half second",
@@ -79,7 +79,7 @@ func TestShortLivedConnections(t *testing.T) {
 				"total_commands_processed":   120_000,
 			}).comeAndGo(3000, 40),
 		},
-		{name: "T2: a pool keeps others", rec: near(nil), found: true, max: 0.7, against: "has a pool"},
+		{name: "T2: a pool keeps others", rec: near(nil), found: true, against: "has a pool"},
 		{name: "no probe", rec: newEdge("redis 5.0.6").info(churn), found: true},
 		{name: "nothing known", rec: newEdge("redis 5.0.6")},
 		{

@@ -46,7 +46,7 @@ func explainSlowCommand(n *facts.Node) *Finding {
 	if !h.Matters() {
 		return nil
 	}
-	f := finding(n, h.Claim, h.Confidence(n))
+	f := finding(n, h.Claim)
 	worst := h.Suspects[0]
 	f.Title = worst.Command + " holds the event loop, and all other calls wait for it"
 	f.supportCommands(n, h.Suspects)

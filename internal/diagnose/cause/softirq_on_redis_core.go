@@ -61,7 +61,7 @@ func explainSoftirq(n *facts.Node) *Finding {
 	if !cl.Matters() {
 		return nil
 	}
-	f := finding(n, cl, 0.9)
+	f := finding(n, cl)
 	f.support(recording.SourceHost, q.Share(n), "of the time",
 		"the main thread's CPU %d spent %.0f %% of the time in softirqs "+
 			"(/proc/stat); the server itself used %.0f %% of it", q.CPU, 100*q.Share(n),
@@ -74,14 +74,13 @@ func explainSoftirq(n *facts.Node) *Finding {
 			q.ThreadName()+"[")
 	})
 	if waits.Calls > 0 {
-		f.Strength = 0.97
 		f.support(recording.SourceTap, float64(waits.Calls), "calls",
 			"%s waited while %s had the CPU, up to %s in one call", ofSlow(waits.Calls, n),
 			q.ThreadName(), format.Brief(waits.MaxNs))
 	}
 	f.supportQuiet(n, q)
 	if part < mostOfRunQueue {
-		f.Strength *= part * 2
+		f.weaken(1)
 		f.doubt(recording.SourceHost, q.OthersNs, "ns",
 			"other processes used %.0f %% of that CPU as well", q.OthersNs/1e7/n.Seconds())
 	}

@@ -15,6 +15,7 @@ var staleConnServerTimeout = Cause{
 	ID:    "stale-conn-server-timeout",
 	Title: "The server's end closes idle connections of the client's pool: the next call must open a new one",
 	Layer: "client",
+	Class: Redial,
 	Needs: Needs{
 		T0: "timeout above 0, and connections that come and go at a low rate (a hint)",
 		T2: "connections that the server's end closes after the same time without a call, and " +
@@ -36,7 +37,6 @@ var staleConnServerTimeout = Cause{
 		"https://github.com/redis/node-redis/issues/247",
 	},
 	Changes: []string{"timeout"},
-	Loses:   facts.LostOpening,
 	Explain: explainStale,
 }
 
@@ -50,7 +50,7 @@ func explainStale(n *facts.Node) *Finding {
 		return nil
 	}
 	most := sum.Largest
-	f := findingOfLosses(n.Overhead(callers), n, sum.CostNs, 0.88)
+	f := findingOfLosses(n.Overhead(callers), n, sum.CostNs)
 	if f == nil {
 		return nil
 	}
@@ -62,7 +62,6 @@ func explainStale(n *facts.Node) *Finding {
 	limit := n.IdleLimitNs()
 	switch _, known := n.Config("timeout"); {
 	case limit > 0:
-		f.Strength = 0.95
 		f.support(recording.SourceServer, float64(limit), "ns",
 			"timeout is %d s: the server closes connections that are idle for longer, and checks at most once a second",
 			limit/1e9)
@@ -116,7 +115,9 @@ func staleByCounters(n *facts.Node) *Finding {
 		c.PerSecond >= facts.MinChurn || c.CommandsPerConn > staleCalls || c.Share() < staleShare {
 		return nil
 	}
-	f := &Finding{Of: n.Ledger.Calls(), ExcessShare: c.Share(), Strength: 0.5}
+	f := &Finding{Of: n.Ledger.Calls()}
+	f.loseByChurn(n, c)
+	f.weaken(1)
 	f.support(recording.SourceServer, c.PerSecond, "per second",
 		"timeout is %d s, and %s connections per second come and go, with %s commands on each", limit/1e9,
 		format.Rounded(c.PerSecond), format.Rounded(c.CommandsPerConn))

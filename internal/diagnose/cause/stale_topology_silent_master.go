@@ -3,6 +3,7 @@ package cause
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
@@ -52,19 +53,10 @@ func explainStaleTopology(n *facts.Node) *Finding {
 	if s.Ns == 0 {
 		return nil
 	}
-	var before int64 // what they lost until there was another node to go to
-	if t.DownNs > 0 && t.TakenNs > 0 {
-		before = n.BlockedNs(facts.Span{FromNs: t.DownNs, ToNs: t.TakenNs})
-	}
-	f := &Finding{
-		Of: n.Ledger.Calls(), Strength: 0.95,
-		ExcessShare: float64(s.Ns) / float64(s.Ns+before+n.Ledger.Users.ExcessNs),
-	}
-	f.lose(n, facts.LostSilent, float64(s.Ns))
+	f := &Finding{Of: n.Ledger.Calls()}
+	f.lose(n, facts.LostSilent, float64(s.Ns), facts.HealthyMaxNs)
 	if s.Lasting { // it was so until the end of the watch
-		since := finding(n, claimSince(n, t), 1)
-		f.ExcessShare = max(f.ExcessShare, float64(s.Ns)/float64(s.Ns+n.Ledger.Users.ExcessNs), since.ExcessShare)
-		f.claim(n).Calls = since.claim(n).Calls
+		f.claim(n).Calls = slices.Clone(claimSince(n, t).PerCall)
 	}
 	f.supportStuck(n, t, s)
 	if ms := n.NodeTimeoutMs(); ms > 0 && t.DownNs > 0 && t.TakenNs > 0 {

@@ -28,23 +28,18 @@ func TestStaleTopologySilentMaster(t *testing.T) {
 	}
 	checkCluster(t, "stale-topology-silent-master", []clusterWant{
 		{
-			name: "T1: requests are unread", rec: silent().stopped(5e9, 20e9).unread(6e9, app), first: true, min: 0.9,
+			name: "T1: requests are unread", rec: silent().stopped(5e9, 20e9).unread(6e9, app), first: true,
 			evidence: "14 s, summed over connections (java[77])", fix: "kill -CONT 9",
 		},
 		{
 			name: "T1: of another host", rec: silent().unread(6e9, recording.Unread{Host: "10.0.0.9", Connections: 1}),
-			first: true, min: 0.9, evidence: "(10.0.0.9)", fix: "Lettuce: ClusterTopologyRefreshOptions",
+			first: true, evidence: "(10.0.0.9)", fix: "Lettuce: ClusterTopologyRefreshOptions",
 		},
 		{
 			name: "T1: since before the watch", rec: newClusterCase("redis 7.0.15").upBut(oldMaster).waits(oldMaster,
 				1e9,
-				clusterEnd, "timeout of the call").tellTaken(2e9).unread(1e9, app), first: true, min: 0.9,
+				clusterEnd, "timeout of the call").tellTaken(2e9).unread(1e9, app), first: true,
 			evidence: "since before the watch",
-		},
-		{
-			name: "T2: connections that are opened and never answered", rec: vain(silent(), 14e9), first: true,
-			min:      0.9,
-			evidence: "4 connections opened to it after that never got a reply; 4 of them were given up",
 		},
 		{name: "T1: only slowpath waits", rec: own(silent().unread(6e9, recording.Unread{
 			PID: 5, Comm: "slowpath",
@@ -62,6 +57,9 @@ func TestStaleTopologySilentMaster(t *testing.T) {
 			0, 5e9).waits(oldMaster, 5e9, clusterEnd, "connection refused").taken(11e9), 14e9)},
 		{name: "T0: the clients of a silent server are not seen", rec: silent()},
 	})
+	f, _ := vain(silent(), 14e9).find("stale-topology-silent-master") // beside the failover, which took longer
+	holds(t, "T2: connections that are opened and never answered", texts(f.Evidence),
+		"4 connections opened to it after that never got a reply; 4 of them were given up")
 }
 
 // The part of the wait before a node took over is the failover's, and comes second.

@@ -81,7 +81,7 @@ func explainSwap(n *facts.Node) *Finding {
 	if !cl.Matters() || blocked.Ns == 0 && work < mostlyKernel {
 		return nil
 	}
-	f := finding(n, cl, 0.95)
+	f := finding(n, cl)
 	f.support(recording.SourceHost, inSwap, "bytes",
 		"%.1f MB of the server are in swap, %.1f MB in memory", inSwap/1e6,
 		facts.LastValue(n.Series(series.ProcessRSS))/1e6)

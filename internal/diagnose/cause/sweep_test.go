@@ -46,12 +46,12 @@ func objects() edge {
 func TestSweeps(t *testing.T) {
 	explainEdge(t, find("pool-leak"), []edgeCase{
 		{
-			name: "T2: swept twice", rec: collectedAt(nil, 3*second, 5500*edgeMs), found: true, min: 0.85,
+			name: "T2: swept twice", rec: collectedAt(nil, 3*second, 5500*edgeMs), found: true,
 			evidence: "a garbage collector does", fix: "defer conn.Close()",
 		},
 		{
 			name: "T2: seen from the server only", rec: collectedAt(func(_ int, l *life) { l.remote = true }, 3*second),
-			found: true, max: 0.85, evidence: "closed",
+			found: true, evidence: "closed",
 		},
 		{name: "the same idle time each: a reaper of another pool", rec: collectedAt(func(_ int, l *life) {
 			if l.to > 0 {

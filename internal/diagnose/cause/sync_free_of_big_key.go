@@ -49,7 +49,7 @@ func explainSyncFree(n *facts.Node) *Finding {
 	if !h.Matters() {
 		return nil
 	}
-	f := finding(n, h.Claim, h.Confidence(n))
+	f := finding(n, h.Claim)
 	worst := h.Suspects[0]
 	what := worst.Text
 	if worst.Kind == account.KindCommand {
@@ -66,7 +66,7 @@ func explainSyncFree(n *facts.Node) *Finding {
 		f.doubt(recording.SourceServer, 0, "bytes",
 			"used_memory was not seen to fall (it may have been filled again between two polls)")
 		if !worst.Busy {
-			f.Strength = min(f.Strength, 0.45)
+			f.weaken(1)
 		}
 	}
 	f.doubtStopped(n, h)

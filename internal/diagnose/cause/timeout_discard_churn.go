@@ -15,6 +15,7 @@ var timeoutDiscardChurn = Cause{
 	ID:    "timeout-discard-churn",
 	Title: "The client's timeout is too short: it gives calls up, closes their connections and dials again",
 	Layer: "client",
+	Class: Redial,
 	Needs: Needs{
 		T0: "total_connections_received rises after each slow period (a hint)",
 		T2: "connections that the client closes with an unanswered call that " +
@@ -36,6 +37,7 @@ var timeoutDiscardChurn = Cause{
 		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
 	},
 	// An unreadable reply is given up as well, and its connection with it.
+	AfterClass: []Class{ServerStall}, // it is the slow moments that are given up
 	After: []string{
 		"cmdinfo-once-lock", "replica-loading-or-readonly-routing", "failover-window",
 		"stale-topology-silent-master",
@@ -73,10 +75,10 @@ func explainTimeouts(n *facts.Node) *Finding {
 		return nil
 	}
 	l := n.Overhead(callers)
-	f := findingOfLosses(l, n, cost+given, 0.93)
+	f := findingOfLosses(l, n, cost+given)
 	switch { // a call that is given up has failed, however little time that took
 	case f == nil && float64(failed) > facts.HealthyMaxShare*float64(calls+failed):
-		f = lossesOf(l, n, cost+given, 0.93)
+		f = lossesOf(l, n, cost+given, facts.HealthyMaxNs)
 	case f == nil:
 		return nil
 	}
@@ -90,7 +92,6 @@ func explainTimeouts(n *facts.Node) *Finding {
 			"the calls given up were %s to %s old (median %s): a timeout of about %s", format.Brief(age.P10),
 			format.Brief(age.P90), format.Brief(age.Median), format.Brief(age.P10))
 	} else {
-		f.Strength = 0.8
 		f.doubt(recording.SourceTap, float64(age.Median), "ns",
 			"the calls given up were %s to %s old: not one timeout, but callers "+
 				"that go away, or deadlines of whole requests", format.Brief(age.P10), format.Brief(age.P90))

@@ -137,19 +137,15 @@ func explainHandshakeStorm(n *facts.Node) *Finding {
 			return behind(a)
 		})
 	}
-	f := finding(n, cl, 0.75)
-	if h.cores < stormCores && (!cl.Matters() || f.ExcessShare < stormExcess) {
+	f := finding(n, cl)
+	if h.cores < stormCores && (!cl.Matters() || float64(cl.Ns) < stormExcess*float64(n.Ledger.ExcessNs)) {
 		return nil
-	}
-	if h.source == recording.SourceTap {
-		f.Strength = 0.93
 	}
 	if d, known := n.Demand(); known && h.cores >= stormCores {
 		part := min(h.cores/max(d.Run, 1e-9), 1)
-		if q, known := n.Queue(); known {
-			f.ExcessShare = max(f.ExcessShare, q.Share()*part)
-		}
-		f.ExcessShare = max(f.ExcessShare, finding(n, n.UnexplainedWaits(), 0).ExcessShare*part, part/2)
+		q, _ := n.Queue()
+		unexplained := min(float64(n.UnexplainedWaits().Ns)/float64(max(n.Ledger.ExcessNs, 1)), 1)
+		f.loseOfCalls(n, max(max(q.Share(), unexplained)*part, part/2), q.WaitNs)
 		f.support(d.Source, part, "of its time",
 			"handshakes are %.0f %% of what the main thread did (%.2f of %.2f cores)", part*100, h.cores, d.Run)
 	}

@@ -45,13 +45,13 @@ func TestTLSHandshakeStorm(t *testing.T) {
 	explainEdge(t, find("tls-handshake-storm"), []edgeCase{
 		{
 			name: "T0: the main thread's time goes into new connections", rec: quiet(greetedBy(6000, 20_000, 0.8)),
-			found: true, max: 0.8, evidence: "600 new connections per second", against: "went into handshakes is " +
+			found: true, evidence: "600 new connections per second", against: "went into handshakes is " +
 				"inferred", fix: "ECDSA",
 		},
 		{name: "T2: and each handshake was seen", rec: greetedBy(3500, 7000, 0.5).kept(edgeMs/10, 0, 0).hello(3500,
-			edgeMs, true), found: true, min: 0.9, evidence: "each takes 1 ms"},
+			edgeMs, true), found: true, evidence: "each takes 1 ms"},
 		{name: "T2: bursts, between which it sleeps", rec: greetedBy(600, 2000, 0.1).kept(edgeMs/10, 0, 0).hello(600,
-			edgeMs, true), found: true, min: 0.9, evidence: "slow calls waited while it did handshakes"},
+			edgeMs, true), found: true, evidence: "slow calls waited while it did handshakes"},
 		{
 			name: "each caller waits for its own, and no other call waits",
 			rec: quiet(greetedBy(1500, 1500, 0.1)).hello(1500,

@@ -59,9 +59,11 @@ func explainRefreshStorm(n *facts.Node) *Finding {
 	if !h.Matters() && pattern == 0 || r.Calls < minRefreshRate*n.Seconds() {
 		return nil
 	}
-	f := finding(n, h.Claim, 0.9)
-	if pattern > f.ExcessShare*n.Ledger.Slowness() {
-		f.ExcessShare, f.SlowCalls = pattern, 0
+	f := finding(n, h.Claim)
+	if pattern > float64(h.Ns)/float64(max(n.Ledger.ExcessNs, 1))*n.Ledger.Slowness() {
+		f.SlowCalls = 0
+		f.loseOfCalls(n, pattern, int64(r.PerCall()))
+		f.ofCalls(n, r.Share)
 	}
 	f.supportRefreshes(n, r)
 	if h.Matters() {
@@ -77,7 +79,7 @@ func explainRefreshStorm(n *facts.Node) *Finding {
 func (f *Finding) doubtRefreshes(n *facts.Node, r facts.MapRefresh) {
 	switch {
 	case r.Moved < 0 && mapChanged(n):
-		f.Strength -= 0.35
+		f.weaken(1)
 		f.doubt(recording.SourceServer, 0, "",
 			"the map changed during the watch, and this version does not count MOVED "+
 				"replies: clients may have asked because of it")
@@ -90,13 +92,11 @@ func (f *Finding) doubtRefreshes(n *facts.Node, r facts.MapRefresh) {
 			"no call got MOVED: nothing moved that they would have to learn")
 	}
 	if r.OnNewConns && !r.Lettuce {
-		f.Strength -= 0.15
 		f.doubt(recording.SourceServer, r.ConnsOpened, "connections",
 			"each map request comes with a new connection: client objects made "+
 				"for each job request the map when they start")
 	}
 	if r.SubcommandsMerged && n.TapCalls(r.Command.String()) == 0 && !r.Lettuce {
-		f.Strength -= 0.1
 		f.doubt(recording.SourceServer, 0, "",
 			"this version counts all subcommands of CLUSTER as one: %s is a guess by the cost", r.Command.String())
 	}

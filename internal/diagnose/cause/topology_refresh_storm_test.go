@@ -40,7 +40,7 @@ func TestTopologyRefreshStorm(t *testing.T) {
 	explainEdge(t, find("topology-refresh-storm"), []edgeCase{
 		{
 			name: "T0: Lettuce on an old server", rec: refreshed(old, "cmdstat_cluster", 1000, 668).info(lettuce),
-			found: true, min: 0.85, evidence: "as Lettuce refreshes", fix: "dynamicRefreshSources(false)",
+			found: true, evidence: "as Lettuce refreshes", fix: "dynamicRefreshSources(false)",
 		},
 		{
 			name: "T0: what the upgrade saves", rec: refreshed(old, "cmdstat_cluster", 1000, 668).info(lettuce),
@@ -48,12 +48,12 @@ func TestTopologyRefreshStorm(t *testing.T) {
 			fix: "Upgrade the servers (Redis ≥ 7.0, Valkey): saves 9",
 		},
 		{
-			name: "T0: on kept connections", rec: refreshed(old, "cmdstat_cluster", 1000, 668), found: true, min: 0.75,
-			max: 0.85, against: "is a guess",
+			name: "T0: on kept connections", rec: refreshed(old, "cmdstat_cluster", 1000, 668), found: true,
+			against: "is a guess",
 		},
 		{
-			name: "T0: SLOTS of a newer server", rec: refreshed(now, "cmdstat_cluster|slots", 1000, 2400), found: true,
-			min: 0.85, evidence: "CLUSTER SLOTS takes 24.0 %", fix: "Valkey",
+			name: "T0: SLOTS of a newer server", rec: refreshed(now, "cmdstat_cluster|slots", 1000, 2400),
+			found: true, evidence: "CLUSTER SLOTS takes 24.0 %", fix: "Valkey",
 		},
 		{
 			name: "T0: go-redis reports its name", rec: refreshed(now, "cmdstat_cluster|slots", 1000,
@@ -65,10 +65,10 @@ func TestTopologyRefreshStorm(t *testing.T) {
 			evidence: "10.0.0.9 (go-redis 9.17.0)", fix: "ClusterStateReloadInterval",
 		},
 		{name: "T2: the process that asks", rec: refreshed(old, "cmdstat_cluster", 1000, 668).asked("CLUSTER NODES",
-			"lettuce-nioEven[77]"), found: true, min: 0.85, evidence: "lettuce-nioEven[77]"},
+			"lettuce-nioEven[77]"), found: true, evidence: "lettuce-nioEven[77]"},
 		{
 			name: "on a new connection each, without INFO", rec: refreshed(now, "cmdstat_cluster|slots", 1000,
-				700).info(map[string]float64{"total_connections_received": 1000}), found: true, max: 0.8,
+				700).info(map[string]float64{"total_connections_received": 1000}), found: true,
 			against: "made for each job",
 		},
 		{name: "because slots move", rec: refreshed(now, "cmdstat_cluster|slots", 1000,
@@ -80,7 +80,7 @@ func TestTopologyRefreshStorm(t *testing.T) {
 		},
 		{
 			name: "an old server with a changing map", rec: refreshed(old, "cmdstat_cluster", 1000,
-				668).info(map[string]float64{"cluster_current_epoch": 5}), found: true, max: 0.6,
+				668).info(map[string]float64{"cluster_current_epoch": 5}), found: true, doubted: true,
 			against: "the map changed",
 		},
 		{name: "an old server on which slots are moved", rec: refreshed(old, "cmdstat_cluster", 1000,

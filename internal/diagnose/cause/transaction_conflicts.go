@@ -42,10 +42,8 @@ func explainTransactions(n *facts.Node) *Finding {
 	if !of.Pattern() || each < n.NoticedNs() {
 		return nil
 	}
-	lost := float64(t.FailedNs)
-	f := &Finding{Of: n.Ledger.Calls(), Strength: 0.95, Samples: int(t.Failed)}
-	f.ExcessShare = lost / (lost + float64(n.Ledger.ExcessNs))
-	f.lose(n, facts.LostWaiting, lost)
+	f := &Finding{Of: n.Ledger.Calls(), Samples: int(t.Failed)}
+	f.lose(n, facts.LostWaiting, float64(t.FailedNs), each)
 	f.support(recording.SourceTap, float64(t.Failed), "transactions",
 		"%d of %d transactions changed nothing: another client had changed a key that they watched (%s)", t.Failed,
 		t.Done, facts.CallerNames(t.Callers))

@@ -11,12 +11,12 @@ func TestTransactionConflicts(t *testing.T) {
 	calls := func() edge { return newPath().lane(pathClient, 300, edgeMs/20, 3*edgeMs) }
 	explainEdge(t, find("transaction-conflicts"), []edgeCase{
 		{
-			name: "four of five fail", rec: calls().transacted(500, 400, 1200*edgeMs), found: true, min: 0.9,
+			name: "four of five fail", rec: calls().transacted(500, 400, 1200*edgeMs), found: true,
 			evidence: "400 of 500 transactions changed nothing", fix: "EVAL",
 		},
 		{
 			name: "few fail, and each has taken long", rec: calls().transacted(500, 20, 3000*edgeMs), found: true,
-			min: 0.9, evidence: "each took 150 ms", fix: "EVAL",
+			evidence: "each took 150 ms", fix: "EVAL",
 		},
 		{name: "some fail, and nobody notices", rec: calls().transacted(500, 100, 300*edgeMs)},
 		{name: "two fail", rec: calls().transacted(3, 2, 300*edgeMs)},

@@ -59,7 +59,7 @@ func explainUnreachable(n *facts.Node) *Finding {
 		return explainSilent(n)
 	}
 	all := facts.KeysByValue(ns)
-	f := finding(n, cl, 0.97)
+	f := finding(n, cl)
 	f.Title = fmt.Sprintf("New connections first try %s, which does not answer", format.Name(all[0]))
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
 		"%s of %s were made on connections that came after dials that failed, which took up to %s",
@@ -80,7 +80,7 @@ func explainSilent(n *facts.Node) *Finding {
 		return nil
 	}
 	worst := all[0]
-	f := &Finding{Of: n.Ledger.Calls(), Strength: 0.6, Grade: Inferred, Samples: worst.Dials}
+	f := &Finding{Of: n.Ledger.Calls(), Grade: Inferred, Samples: worst.Dials}
 	who := format.Name(n.ProcessName(worst.PID, "a process"))
 	f.Title = fmt.Sprintf("%s dials %s again and again, which does not answer", who, format.Name(worst.To))
 	for _, s := range all[:min(len(all), mostAddressesSaid)] {
@@ -93,8 +93,7 @@ func explainSilent(n *facts.Node) *Finding {
 	for _, s := range all {
 		lost += float64(s.Ns)
 	}
-	f.lose(n, facts.LostOpening, lost)
-	f.ExcessShare = lost / (lost + float64(n.Ledger.ExcessNs))
+	f.lose(n, facts.LostOpening, lost, worst.Ns/int64(worst.Dials))
 	f.doubt(recording.SourceHost, 0, "", "its calls were not seen: whether they wait for these dials is not known")
 	if !worst.Calls {
 		f.doubt(recording.SourceHost, 0, "", "nor was a connection of it to this server, which has the same port, and "+

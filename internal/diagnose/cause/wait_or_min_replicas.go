@@ -38,7 +38,6 @@ var waitOrMinReplicas = Cause{
 		"https://redis.io/docs/latest/commands/waitaof/",
 	},
 	Changes: []string{"appendfsync", "repl-*"},
-	Loses:   facts.LostAcks,
 	Explain: explainAcks,
 }
 
@@ -55,15 +54,15 @@ func explainAcks(n *facts.Node) *Finding {
 	known, ok := n.CountedAckWaits()
 	switch {
 	case cl.Matters():
-		f = finding(n, cl, 0.97)
+		f = finding(n, cl)
 		f.support(recording.SourceTap, float64(cl.Calls), "calls",
 			"%s are %s, and waited for acknowledgements, up to %s in one call",
 			ofSlow(cl.Calls, n), named(ops), format.Brief(cl.MaxNs))
 	case ok && !n.SeenExactly() && known.Blocked >= facts.HealthyMinCalls &&
 		known.MeanNs >= float64(n.Ledger.ThresholdNs):
-		f = finding(n, cl, 0.75)
+		f = finding(n, cl)
 		f.Samples = known.Blocked
-		f.lose(n, facts.LostAcks, known.AllNs)
+		f.lose(n, facts.LostAcks, known.AllNs, int64(known.MeanNs))
 		ops = known.Ops
 		f.support(recording.SourceServer, known.MeanNs, "ns",
 			"%.0f calls of %s took about %s each: clients were blocked in nothing else at %d of %d polls "+

@@ -61,6 +61,7 @@ type Node struct {
 	listed        once[map[string]Client] // the last lines of CLIENT LIST by address
 	unixClients   once[map[string][]unixClient]
 	churn         *Churn
+	cpuWaits      *cpuWaits
 	tlsHandshakes *TLSHandshakes
 	outages       []Outage
 	tapErrors     map[string]NameCounts

@@ -4,7 +4,6 @@ import (
 	"sort"
 
 	"slowpath/internal/recording"
-	"slowpath/internal/recording/series"
 )
 
 // NeighbourCores is what other processes used of the CPUs that the server may run on, in cores.
@@ -19,7 +18,7 @@ type NeighbourCores struct {
 // NeighbourCores is the mean over the watch.
 func (n *Node) NeighbourCores() (c NeighbourCores) {
 	for _, w := range n.Neighbours() {
-		if w.Caller || len(n.ProcessSeries(w.PID, series.ClientCPU)) > 0 || w.Self() || ClientTools[w.Command] {
+		if ClientTools[w.Command] || n.isLoad(w.PID) {
 			c.Callers += w.Cores
 		} else {
 			c.Others += w.Cores

@@ -6,7 +6,7 @@ import (
 )
 
 // Demand is the demand of the main thread for CPU time, in cores: the share of the time in which it had something to
-// do.
+// do, of the time in which it was not stopped.
 type Demand struct {
 	// Run is the time on a CPU.
 	Run float64
@@ -25,8 +25,10 @@ func (d Demand) Total() float64 { return min(d.Run+d.Wait, 1) }
 // Demand is the mean over the watch; ok is false where no source has it.
 func (n *Node) Demand() (d Demand, ok bool) {
 	if run := n.Series(series.MainRun); len(run) >= 2 {
-		wait := n.Cores(series.MainDelay) - float64(n.StateNs(recording.KindThrottled))/1e9/n.Seconds()
-		return Demand{n.Cores(series.MainRun), max(wait, 0), recording.SourceHost, true}, true
+		throttled := float64(n.StateNs(recording.KindThrottled)) / 1e9 / n.Seconds()
+		free := max(1-throttled-float64(n.StateNs(recording.KindFrozen))/1e9/n.Seconds(), 1/(n.Seconds()*1e9))
+		wait := max(n.Cores(series.MainDelay)-throttled, 0)
+		return Demand{min(n.Cores(series.MainRun)/free, 1), wait / free, recording.SourceHost, true}, true
 	}
 	cores, source, ok := n.MainCores()
 	if !ok {

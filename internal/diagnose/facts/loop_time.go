@@ -177,9 +177,9 @@ func (n *Node) ClaimOfLoop(match func(LoopPart) bool) Claim {
 			switch {
 			case !n.loopMayHaveDone(s):
 			case s.Actor == account.Server && (s.State == account.Busy || s.State == account.Exec):
-				times.add(s.Actor, s.State, float64(s.Ns())*ran)
+				times.Add(s, int64(float64(s.Ns())*ran))
 			default:
-				times.add(s.Actor, s.State, float64(s.Ns())*waited)
+				times.Add(s, int64(float64(s.Ns())*waited))
 			}
 		}
 		return times

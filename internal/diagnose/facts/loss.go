@@ -28,6 +28,10 @@ const (
 type Loss struct {
 	Kind LossKind
 	Ns   float64
+	// EachNs is what a caller lost at once, in nanoseconds; 0: it is not known, or so little that nobody notices it.
+	EachNs int64
+	// AllNs is what all callers lost, where Ns is that of slowpath's own calls alone; 0: Ns is all.
+	AllNs float64
 }
 
 // LostNs is the time of a kind that callers of the node spent and can have lost, in nanoseconds; 0 where no source
@@ -71,6 +75,16 @@ func (n *Node) CallTimeNs() float64 {
 	return float64(ns)
 }
 
+// MeanCallNs is how long calls to the node took on average, in nanoseconds: those of its users where the tap saw them,
+// else slowpath's own.
+func (n *Node) MeanCallNs() int64 {
+	of := n.Ledger.Users
+	if of.Calls == 0 {
+		of = n.Ledger.Probe
+	}
+	return of.TotalNs / int64(max(of.Calls, 1))
+}
+
 // slowExcessNs is the excess of the slow calls that CallTimeNs counts, in nanoseconds.
 func (n *Node) slowExcessNs() (ns int64) {
 	users := n.Ledger.Users.Calls > 0
@@ -112,17 +126,22 @@ func MergeCalls(a, b []CallNs) []CallNs {
 // mergeTimes are the states of the time of both.
 func mergeTimes(a, b CallNs) (t StateTimes) {
 	for _, c := range []CallNs{a, b} {
-		t.AddAll(c.Times.Times(c.Ns / max(float64(c.Times.Ns()), 1)))
+		t = append(t, c.Times.Times(c.Ns/max(float64(c.Times.Ns()), 1))...)
 	}
 	return t
 }
 
 // NoticedNs is what a caller notices on top of a call: account.Noticed, or less where --slow says so.
-func (n *Node) NoticedNs() int64 { return min(int64(account.Noticed), n.Ledger.ThresholdNs) }
+func (c *Case) NoticedNs() int64 { return min(int64(account.Noticed), c.Ledger.ThresholdNs) }
 
 // LossNoticed reports whether anybody notices time that callers lose outside of slow calls, such as by new connections:
-// eachNs, for one of them, is as long as a slow call, or lostNs, for all callers together, is a tenth of the time
-// (MinShare). A page of PHP that connects in 0.2 ms, thirty times per second, is slower by that, and nobody sees it.
+// one of them loses as much as by a slow call, or all callers together lose a tenth of the time (MinShare). A page of
+// PHP that connects in 0.2 ms, thirty times per second, is slower by that, and nobody sees it.
+func (c *Case) LossNoticed(l Loss) bool {
+	return l.EachNs >= c.NoticedNs() || max(l.Ns, l.AllNs) >= MinShare*float64(c.EndNs-c.StartNs)
+}
+
+// LossNoticed reports whether anybody notices eachNs lost at once, and lostNs in all.
 func (n *Node) LossNoticed(eachNs int64, lostNs float64) bool {
-	return eachNs >= n.NoticedNs() || lostNs >= MinShare*float64(n.EndNs-n.StartNs)
+	return n.Case.LossNoticed(Loss{Ns: lostNs, EachNs: eachNs})
 }

@@ -2,35 +2,28 @@ package facts
 
 import "slowpath/internal/diagnose/account"
 
-// StateTime is time in a state of an account, in nanoseconds.
+// StateTime is time of a call that something explains: up to Ns nanoseconds of what passed between FromNs and ToNs with
+// an actor in a state. Where ToNs is 0 it is not known when in that state they were.
 type StateTime struct {
 	Actor, State string
+	FromNs, ToNs int64
 	Ns           float64
 }
 
-// StateTimes is what something explains of a call, by the states in which that time passed: each once.
+// StateTimes is what something explains of a call.
 type StateTimes []StateTime
 
 // Add adds the part of a segment that is explained, in nanoseconds.
-func (t *StateTimes) Add(s account.Segment, ns int64) { t.add(s.Actor, s.State, float64(ns)) }
-
-func (t *StateTimes) add(actor, state string, ns float64) {
-	if ns == 0 {
-		return
+func (t *StateTimes) Add(s account.Segment, ns int64) {
+	if ns > 0 {
+		*t = append(*t, StateTime{s.Actor, s.State, s.FromNs, s.ToNs, float64(ns)})
 	}
-	for i := range *t {
-		if of := &(*t)[i]; of.State == state && of.Actor == actor {
-			of.Ns += ns
-			return
-		}
-	}
-	*t = append(*t, StateTime{actor, state, ns})
 }
 
-// AddAll adds other times.
-func (t *StateTimes) AddAll(others StateTimes) {
-	for _, s := range others {
-		t.add(s.Actor, s.State, s.Ns)
+// addAnywhere adds time in a state of which it is not known when it was, in nanoseconds.
+func (t *StateTimes) addAnywhere(actor, state string, ns int64) {
+	if ns > 0 {
+		*t = append(*t, StateTime{Actor: actor, State: state, Ns: float64(ns)})
 	}
 }
 
@@ -47,7 +40,8 @@ func (t StateTimes) Ns() int64 {
 func (t StateTimes) Times(share float64) StateTimes {
 	out := make(StateTimes, 0, len(t))
 	for _, s := range t {
-		out = append(out, StateTime{s.Actor, s.State, s.Ns * share})
+		s.Ns *= share
+		out = append(out, s)
 	}
 	return out
 }

@@ -5,7 +5,6 @@ import (
 	"sort"
 
 	"slowpath/internal/diagnose/account"
-	"slowpath/internal/recording"
 )
 
 // SuspectClaim is the time that slow calls waited while the event loop did something else, with what it did.
@@ -21,23 +20,15 @@ type SuspectClaim struct {
 
 // ClaimOfSuspects claims the time that slow calls waited for suspects that match.
 func (n *Node) ClaimOfSuspects(match func(account.Suspect) bool) SuspectClaim {
-	return n.ClaimOfSuspectsExcept(match, func(account.Segment) int64 { return 0 })
+	w := n.WaitsForSuspects(match)
+	return w.Claim(n.ClaimOf(w.OfCall))
 }
 
 // ClaimOfSuspectsExcept does so without the nanoseconds that less finds of another cause in each segment.
 func (n *Node) ClaimOfSuspectsExcept(match func(account.Suspect) bool, less func(account.Segment) int64) SuspectClaim {
 	w := n.WaitsForSuspects(match)
-	return w.Claim(n.ClaimOf(func(a account.Account) StateTimes {
-		times := w.OfCall(a)
-		for _, s := range a.Segments {
-			if w.Matches(s.Suspect) {
-				left := less(s)
-				times.Add(s, -left)
-				w.byNs[s.Suspect] -= left
-			}
-		}
-		return times
-	}))
+	w.less = less
+	return w.Claim(n.ClaimOf(w.OfCall))
 }
 
 // ClaimOfKind claims the time that slow calls waited for commands of a kind.
@@ -52,6 +43,7 @@ type SuspectWaits struct {
 	known []matched // match may be costly, and a suspect has many segments
 	byNs  map[int]int64
 	room  map[int]int64 // memory of OfCall
+	less  func(account.Segment) int64
 }
 
 // matched is whether a suspect matches.
@@ -101,8 +93,12 @@ func (w *SuspectWaits) OfCall(a account.Account) (times StateTimes) {
 		if !w.Matches(s.Suspect) {
 			continue
 		}
-		times.Add(*s, s.Ns())
-		w.byNs[s.Suspect] += s.Ns()
+		ns := s.Ns()
+		if w.less != nil {
+			ns -= w.less(*s)
+		}
+		times.Add(*s, ns)
+		w.byNs[s.Suspect] += ns
 		p := &w.n.Ledger.Suspects[s.Suspect]
 		if _, seen := room[s.Suspect]; !seen && includesRunQueue(*p) {
 			room[s.Suspect] = p.DurationNs * int64(max(p.Count, 1))
@@ -113,7 +109,7 @@ func (w *SuspectWaits) OfCall(a account.Account) (times StateTimes) {
 	for _, left := range room {
 		more += max(left, 0)
 	}
-	times.add(account.Server, account.RunQueue, float64(min(a.In(account.Server, account.RunQueue)-inside, more)))
+	times.addAnywhere(account.Server, account.RunQueue, min(a.In(account.Server, account.RunQueue)-inside, more))
 	return times
 }
 
@@ -173,58 +169,4 @@ func (w *SuspectWaits) Claim(cl Claim) SuspectClaim {
 		h.Suspects = append(h.Suspects, w.n.Ledger.Suspects[i])
 	}
 	return h
-}
-
-// tapConfidence is the confidence in an activity that the tap saw: its time is exact, and so is whether the
-// thread was on the CPU; the server's record of it says the same twice.
-func tapConfidence(s account.Suspect) float64 {
-	switch {
-	case s.Busy && s.Record != "":
-		return 0.97
-	case s.Busy:
-		return 0.95
-	}
-	return 0.85
-}
-
-// fewOfBusyTime reports whether the main thread is busy all the time, most of it with other things than the suspects.
-// That it was on the CPU when one of them was logged says nothing then.
-func (h SuspectClaim) fewOfBusyTime(n *Node) bool {
-	var ns int64
-	for _, s := range h.Suspects {
-		ns += s.DurationNs * int64(max(s.Count, 1))
-	}
-	d, known := n.Demand()
-	return known && d.Run >= SaturatedDemand && float64(ns) < d.Run*n.Seconds()*1e9/2
-}
-
-// alwaysBusyConfidence is the confidence in a suspect without an exact time where the main thread is busy all the time
-// anyway: calls wait in its queue, whatever it does.
-// Bound: guess.
-const alwaysBusyConfidence = 0.6
-
-// Confidence is by how well the work itself was seen: the thread on the CPU meanwhile, the server's own record of each
-// occurrence, or only sums between two polls.
-func (h SuspectClaim) Confidence(n *Node) float64 {
-	best := 0.0
-	always := n.HostWatched() && h.fewOfBusyTime(n)
-	for _, s := range h.Suspects {
-		c := map[string]float64{
-			"slowlog": 0.85, "latency": 0.85, "info": 0.8, "commandstats": 0.75,
-			recording.SourceTap: 0.9,
-		}[s.Source]
-		if s.Source == recording.SourceTap {
-			c = tapConfidence(s)
-		} else if always {
-			c = min(c, alwaysBusyConfidence)
-		} else if n.HostWatched() && s.Busy {
-			c = 0.95
-		} else if n.HostWatched() && s.Source == "info" {
-			c = 0.9 // a sum over many turns of the loop
-		} else if n.HostWatched() && s.DurationNs < account.MinSeenBusyNs {
-			c += 0.05
-		}
-		best = max(best, c)
-	}
-	return best
 }

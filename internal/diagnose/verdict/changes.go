@@ -12,6 +12,7 @@ import (
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/changes"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/law"
 	"slowpath/internal/stats"
 )
 
@@ -87,7 +88,7 @@ func isAbout(f *cause.Finding, change changes.Change, nodes int) bool {
 	if nodes == 1 || change.Node == "" || len(f.Claims) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(f.Claims, func(cl cause.Claimed) bool {
+	return slices.ContainsFunc(f.Claims, func(cl law.Claim) bool {
 		return cl.Node == nil || cl.Node.Address == change.Node
 	})
 }

@@ -85,14 +85,7 @@ func (c Calibration) Confidence(grade cause.Grade, few, most bool) float64 {
 	return float64(one.Right+1) / float64(one.Of+2)
 }
 
-// Bounds of doubt: below them a cause has weighed evidence against it, and the finding is known one or two grades less
-// well than its evidence for it.
-const (
-	doubted     = 0.6  // Bound: guess.
-	muchDoubted = 0.45 // Bound: guess.
-)
-
-// rate sets how the evidence of a finding is known, and the confidence in it. calls were timed.
+// rate sets how the evidence of a finding is known. calls were timed.
 func rate(f *cause.Finding, calls int) {
 	f.Grade = gradeOf(*f)
 	if f.Samples == 0 { // else the cause knows better
@@ -101,13 +94,9 @@ func rate(f *cause.Finding, calls int) {
 	if f.Samples == 0 { // it rests on the pattern of all calls
 		f.Samples = calls
 	}
-	switch {
-	case f.Strength < muchDoubted:
-		f.Grade = f.Grade.Weaker().Weaker()
-	case f.Strength < doubted:
+	for range f.Doubts {
 		f.Grade = f.Grade.Weaker()
 	}
-	f.Confidence = calibration.Confidence(f.Grade, Few(*f), Main(*f)) * (1 - f.Missed)
 }
 
 func gradeOf(f cause.Finding) cause.Grade {
@@ -117,10 +106,6 @@ func gradeOf(f cause.Finding) cause.Grade {
 	switch {
 	case f.Grade != "":
 		return f.Grade
-	case f.Eliminated:
-		return cause.Eliminated
-	case f.SlowCalls == 0 && f.Patterned && !by(recording.SourceProfile): // a profile shows the waits
-		return cause.Inferred
 	case by(recording.SourceTap):
 		return cause.Seen
 	}

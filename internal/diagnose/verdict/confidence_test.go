@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/law"
 )
 
 // TestConfidence: it is how often findings of the grade were right; of a grade that is hardly known, how often any
@@ -38,7 +39,7 @@ func TestConfidence(t *testing.T) {
 
 // TestCalibrationIsThere: the table of this program comes from runs, and knows every grade.
 func TestCalibrationIsThere(t *testing.T) {
-	if calibration.Runs == 0 || len(calibration.Cells) != 4*len(cause.Grades) {
+	if calibration.Runs == 0 || len(calibration.Cells) != 4*len(law.Grades) {
 		t.Fatalf("%+v", calibration)
 	}
 	for _, cell := range calibration.Cells {
@@ -50,13 +51,12 @@ func TestCalibrationIsThere(t *testing.T) {
 
 // TestRate: evidence against a finding makes its grade weaker, and few calls say less.
 func TestRate(t *testing.T) {
-	f := cause.Finding{Grade: cause.Seen, Strength: 0.5, SlowCalls: 2}
+	f := cause.Finding{Grade: cause.Seen, Doubts: 1, SlowCalls: 2}
 	if rate(&f, 1000); f.Grade != cause.Counted || f.Samples != 2 || !Few(f) {
 		t.Errorf("%+v", f)
 	}
-	f = cause.Finding{Grade: cause.Seen, Strength: 0.4, ExcessShare: 0.9, Missed: 0.5}
-	if rate(&f, 1000); f.Grade != cause.Inferred || f.Samples != 1000 ||
-		f.Confidence != calibration.Confidence(cause.Inferred, false, true)/2 {
+	f = cause.Finding{Grade: cause.Seen, Doubts: 2}
+	if rate(&f, 1000); f.Grade != cause.Inferred || f.Samples != 1000 || Few(f) {
 		t.Errorf("%+v", f)
 	}
 }

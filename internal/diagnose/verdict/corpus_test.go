@@ -17,13 +17,13 @@ import (
 const golden = "testdata/corpus.golden"
 
 // judged is what a recording of the corpus is judged to be at a tier, a line of the golden file: the verdict, then each
-// finding as cause, share of the excess, strength, grade, and the root cause that it is a consequence of. How often
+// finding as cause, share of the excess, grade, and the root cause that it is a consequence of. How often
 // such findings are right, the confidence, comes from other recordings (calibration.json).
 func judged(scenario, tier string, d verdict.Diagnosis) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s %s", scenario, tier, d.Verdict)
 	for _, f := range d.Findings {
-		fmt.Fprintf(&b, " | %s %.4f %.4f %s", f.Cause, f.ExcessShare, f.Strength, f.Grade)
+		fmt.Fprintf(&b, " | %s %.4f %s", f.Cause, f.ExcessShare, f.Grade)
 		if f.Because != "" {
 			b.WriteString(" because " + f.Because)
 		}

@@ -12,6 +12,7 @@ import (
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/changes"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/law"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -42,7 +43,7 @@ func Stepwise(c *facts.Case, version string, step func(nth, of int)) Diagnosis {
 		BlindSpots:    blindSpots(c),
 		Cost:          costOfWatch(c),
 	}
-	var rare *cause.Finding
+	var rare *finding
 	made := changes.Of(c)
 	d.Changes = seen(made)
 	d.Findings, d.LostTime, rare = findings(c, made, step)
@@ -146,25 +147,6 @@ func states(l *account.Ledger, lost LostTime) []State {
 	return out
 }
 
-// noticed leaves out what nobody notices, unless it is a consequence of something else, or something that is noticed is
-// a consequence of it. fs are in order.
-func noticed(c *facts.Case, fs []cause.Finding) (out []cause.Finding) {
-	slowCalls := slowCallsNoticed(c)
-	is := func(f cause.Finding) bool { return f.Noticed || !f.Unnoticed && (slowCalls || !ofSlowCalls(f)) }
-	for _, f := range fs {
-		because := slices.ContainsFunc(out, func(root cause.Finding) bool { return root.Cause == f.Because })
-		root := slices.ContainsFunc(fs, func(of cause.Finding) bool { return of.Because == f.Cause && is(of) })
-		if !is(f) && !because && !root {
-			continue
-		}
-		if !because {
-			f.Because = ""
-		}
-		out = append(out, f)
-	}
-	return out
-}
-
 // slowCallsNoticed reports whether anybody notices that calls were slow: they are a pattern of all calls or of those of
 // one process, one of them takes long, or together they take a notable part of the time: of that of the clock, and of
 // what all callers spend in calls. Many callers that wait for one stall lose little each.
@@ -175,48 +157,29 @@ func slowCallsNoticed(c *facts.Case) bool {
 		slices.ContainsFunc(c.Nodes, (*facts.Node).SlowForCaller)
 }
 
-// ofSlowCalls reports whether a finding explains nothing but slow calls.
-func ofSlowCalls(f cause.Finding) bool {
-	calls := 0
-	for _, c := range f.Claims {
-		if len(c.Losses) > 0 && !f.FromSlowCalls {
-			return false
-		}
-		calls += len(c.Calls)
-	}
-	return calls > 0
-}
-
 // findings are those of all causes in their order, with their shares of the time that callers lost. rare is the first
 // where nobody notices any of them, nil where somebody does.
 func findings(c *facts.Case, made []changes.Change, step func(nth, of int)) (_ []cause.Finding, _ LostTime,
-	rare *cause.Finding,
+	rare *finding,
 ) {
-	all := order(explain(c, step), claimWeight(slowness(c)))
-	found := linked(noticed(c, all))
-	if len(found) == 0 && len(all) > 0 {
-		rare = &all[0]
+	all := explain(c, step)
+	for i := range all {
+		rate(&all[i], c.Ledger.Latency.Calls)
 	}
-	consistsOf := slices.ContainsFunc(found, func(f cause.Finding) bool { return f.Leads })
-	var lost lostTime
-	for {
-		lost = shareLostTime(c, found)
-		addConsequences(found)
-		kept := thatExplain(found, consistsOf)
-		if len(kept) == len(found) {
-			break
-		}
-		found = linked(kept) // what the others took is left to these
+	shares, fs := share(c, all)
+	kept := reported(c, fs)
+	if len(kept) == 0 && len(fs) > 0 {
+		rare = &fs[0]
 	}
-	for i := range found {
-		rate(&found[i], c.Ledger.Latency.Calls)
+	found := []cause.Finding{}
+	for _, f := range kept {
+		f.Confidence = calibration.Confidence(f.Grade, Few(f.Finding), Main(f.Finding)) * (1 - f.Missed)
+		found = append(found, f.Finding)
 	}
-	table := lost.table(found)
-	found = order(found, weight)
 	cite(c, made, found)
 	blame(c.WithEarlier(), found)
 	steps(found)
-	return found, table.inOrderOf(found), rare
+	return found, lostTable(shares, kept), rare
 }
 
 // mostOfRare is the least part of the time lost in slow calls that are too few to be a pattern that is said to have one
@@ -225,9 +188,9 @@ func findings(c *facts.Case, made []changes.Change, step func(nth, of int)) (_ [
 const mostOfRare = 0.5
 
 // rarely says of slow calls that are too few to be a pattern what most of them have in common.
-func rarely(c *facts.Case, f *cause.Finding) string {
-	if f == nil || slowCalls(c.Ledger) == 0 || f.Eliminated || !ofSlowCalls(*f) ||
-		max(f.ExcessShare, f.ClaimedShare) < mostOfRare {
+func rarely(c *facts.Case, f *finding) string {
+	if f == nil || slowCalls(c.Ledger) == 0 || f.Grade == law.Eliminated || f.inCalls < f.got ||
+		f.ClaimedShare < mostOfRare {
 		return ""
 	}
 	return " Most of the time lost in these: " + f.Title + "."
@@ -240,48 +203,6 @@ func callTimeNs(c *facts.Case) int64 {
 		ns += n.CallTimeNs()
 	}
 	return int64(ns)
-}
-
-// thatExplain leaves out findings that explain too little of the lost time.
-func thatExplain(found []cause.Finding, consistsOf bool) (out []cause.Finding) {
-	for _, f := range found {
-		if f.ExcessShare >= facts.MinShare || !f.Steady && (f.Because != "" || f.ClaimedShare <= 0 || consistsOf) {
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
-// linked makes each finding the consequence of the first of its root causes that is found before it.
-func linked(found []cause.Finding) []cause.Finding {
-	at := map[string]bool{}
-	for i := range found {
-		f := &found[i]
-		f.Because = ""
-		for _, root := range rootsOf(f.Cause) {
-			if at[root] && f.Because == "" && mayFollow(*f, root) {
-				f.Because = root
-			}
-		}
-		at[f.Cause] = true
-	}
-	return found
-}
-
-// addConsequences adds to the share of a finding those of its consequences: without it callers would not have lost that
-// time either. A consequence comes behind its root cause.
-func addConsequences(found []cause.Finding) {
-	at := map[string]int{}
-	for i, f := range found {
-		at[f.Cause] = i
-	}
-	for i := len(found) - 1; i >= 0; i-- {
-		f := found[i]
-		if root, ok := at[f.Because]; ok && root < i {
-			found[root].ExcessShare = min(1, found[root].ExcessShare+f.ExcessShare)
-			found[root].ClaimedShare = max(found[root].ClaimedShare, found[root].ExcessShare)
-		}
-	}
 }
 
 // blindSpots are all that was not seen, as far as it matters.

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// minStrength is the least strength of a finding that is reported.
+	// mostMissed of the evidence is the most that may be missing of a finding that is reported.
 	// Bound: guess.
-	minStrength = 0.3
+	mostMissed = 0.7
 	// nodesShown is for how many nodes of a cluster a finding reports the evidence and the fix: those with the largest
 	// shares.
 	// Bound: arithmetic, the size of a list.
@@ -37,13 +37,9 @@ func explain(c *facts.Case, step func(nth, of int)) []cause.Finding {
 		step(i+1, len(all))
 		var found []onNode
 		for _, n := range c.Nodes {
-			if f := why.Explain(n); f != nil && f.Strength >= minStrength {
-				f.ClaimPattern(n, why.Loses)
+			if f := why.Explain(n); f != nil {
 				found = append(found, onNode{n.Address, f})
 			}
-		}
-		if c.Ledger.ExcessNs > 0 {
-			found = thatMatter(found)
 		}
 		f := join(found, len(c.Nodes) > 1)
 		if why.Whole != nil {
@@ -54,11 +50,10 @@ func explain(c *facts.Case, step func(nth, of int)) []cause.Finding {
 		}
 		f.SlowCalls = min(f.SlowCalls, c.Ledger.Calls()) // the same calls, at several hops
 		f.Missed = missedOf(f, unseen)
-		if f.Strength *= 1 - f.Missed; f.Strength < minStrength {
+		if f.Missed > mostMissed {
 			continue
 		}
-		f.ClaimPattern(c.Nodes[0], why.Loses)
-		f.Cause, f.Layer, f.Steady = why.ID, why.Layer, why.Steady
+		f.Cause, f.Layer = why.ID, why.Layer
 		if f.Title == "" {
 			f.Title = why.Title
 		}
@@ -73,30 +68,6 @@ func explain(c *facts.Case, step func(nth, of int)) []cause.Finding {
 	return out
 }
 
-// thatMatter drops findings that explain too little of the excess to be why calls were slow. A fault that is spread
-// evenly over many nodes explains little on each of them, and much in all.
-func thatMatter(found []onNode) []onNode {
-	enough := func(f onNode) bool { return f.ExcessShare >= facts.MinShare }
-	claimed := func(f onNode) float64 { return min(f.ClaimedShare, f.ExcessShare) }
-	spread := 0.0
-	for _, f := range found {
-		if !enough(f) {
-			spread += claimed(f)
-		}
-	}
-	var out []onNode
-	for _, f := range found {
-		switch {
-		case enough(f):
-			out = append(out, f)
-		case spread >= facts.MinShare && claimed(f) > 0:
-			f.ExcessShare = claimed(f)
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
 // join makes one finding of those on several nodes, nil of none. The evidence and the fix are those of the nodes with
 // the largest shares. several is whether the recording has more than one node, so that evidence needs an address.
 func join(found []onNode, several bool) *cause.Finding {
@@ -105,20 +76,13 @@ func join(found []onNode, several bool) *cause.Finding {
 	}
 	shown := mostAffected(found)
 	all := *shown[0].Finding
-	all.SlowCalls, all.Samples, all.ExcessShare, all.ClaimedShare, all.Strength = 0, 0, 0, 0, 0
+	all.SlowCalls, all.Samples = 0, 0
 	all.Evidence, all.Against, all.FixSteps, all.See, all.Claims, all.Culprits = nil, nil, nil, nil, nil, nil
 	for _, f := range found {
 		all.SlowCalls += f.SlowCalls
 		all.Samples += f.Samples
 		all.Claims = append(all.Claims, f.Claims...)
-		all.ClaimedShare = min(1, all.ClaimedShare+f.ClaimedShare)
-		all.ExcessShare = min(1, all.ExcessShare+f.ExcessShare)
-		all.Strength = max(all.Strength, f.Strength)
-		all.Eliminated = all.Eliminated && f.Eliminated
-		all.Patterned = all.Patterned && f.Patterned
-		all.Leads = all.Leads || f.Leads
-		all.Unnoticed, all.Noticed = all.Unnoticed && f.Unnoticed, all.Noticed || f.Noticed
-		all.Independent = all.Independent && f.Independent
+		all.Doubts = min(all.Doubts, f.Doubts)
 		all.IndependentOf = slices.DeleteFunc(slices.Clone(all.IndependentOf),
 			func(root string) bool { return !slices.Contains(f.IndependentOf, root) })
 	}
@@ -160,16 +124,29 @@ func mostAffected(found []onNode) []onNode {
 	}
 	shares := make([]float64, len(found))
 	for i, f := range found {
-		shares[i] = f.ExcessShare
+		shares[i] = f.claimedNs()
 	}
 	slices.SortFunc(shares, func(a, b float64) int { return cmp.Compare(b, a) })
 	var shown []onNode
 	for _, f := range found {
-		if len(shown) < nodesShown && f.ExcessShare >= shares[nodesShown-1] {
+		if len(shown) < nodesShown && f.claimedNs() >= shares[nodesShown-1] {
 			shown = append(shown, f)
 		}
 	}
 	return shown
+}
+
+// claimedNs is what the finding claims, in nanoseconds.
+func (f onNode) claimedNs() (ns float64) {
+	for _, cl := range f.Claims {
+		for _, call := range cl.Calls {
+			ns += call.Ns
+		}
+		for _, loss := range cl.Losses {
+			ns += loss.Ns
+		}
+	}
+	return ns
 }
 
 // appendNew adds the lines that are not there yet.

@@ -2,10 +2,12 @@ package verdict
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/law"
 )
 
 // LostTime is the time that callers lost as one table: a row per cause, a column per state in which it passed. All is
@@ -47,11 +49,29 @@ const (
 	Elsewhere   = "elsewhere"
 )
 
-// table is the lost time by causes and states. fs are the findings that shared it, in the order in which they took.
-func (l *lostTime) table(fs []cause.Finding) LostTime {
-	rows := make([]map[column]int64, len(fs)+1)
-	for i, cells := range append(slices.Clone(l.cells), l.unclaimed()) {
-		rows[i] = map[column]int64{}
+// lostTable is the lost time by causes and states. fs are findings, each with its place among the claimants; what
+// others got of it, since nobody notices that, is not explained.
+func lostTable(shares law.Shares, fs []finding) LostTime {
+	rows := make([]map[law.Column]int64, len(fs)+1)
+	rest := maps.Clone(shares.Unclaimed)
+	for i, cells := range shares.Cells {
+		if !slices.ContainsFunc(fs, func(f finding) bool { return slices.Contains(f.with, i) }) {
+			for c, ns := range cells {
+				rest[c] += ns
+			}
+		}
+	}
+	for i := range rows {
+		cells := rest
+		if i < len(fs) {
+			cells = map[law.Column]float64{}
+			for _, k := range fs[i].with {
+				for c, ns := range shares.Cells[k] {
+					cells[c] += ns
+				}
+			}
+		}
+		rows[i] = map[law.Column]int64{}
 		for c, ns := range cells {
 			rows[i][c] = int64(ns + 0.5)
 		}
@@ -59,9 +79,9 @@ func (l *lostTime) table(fs []cause.Finding) LostTime {
 	columns := columnsOf(rows)
 	t := LostTime{States: []LostState{}, Causes: []LostToCause{}}
 	for _, c := range columns {
-		s := LostState{Actor: c.actor, State: c.state}
-		if c.kind != "" {
-			s = LostState{Actor: Elsewhere, State: string(c.kind)}
+		s := LostState{Actor: c.Actor, State: c.State}
+		if c.Kind != "" {
+			s = LostState{Actor: Elsewhere, State: string(c.Kind)}
 		}
 		for _, row := range rows {
 			s.Ns += row[c]
@@ -69,22 +89,22 @@ func (l *lostTime) table(fs []cause.Finding) LostTime {
 		t.States = append(t.States, s)
 	}
 	for i := len(fs) - 1; i >= 0; i-- { // a consequence comes behind its root cause
-		if root := slices.IndexFunc(fs, func(f cause.Finding) bool { return f.Cause == fs[i].Because }); root >= 0 {
+		if root := slices.IndexFunc(fs, func(f finding) bool { return f.Cause == fs[i].Because }); root >= 0 {
 			for c, ns := range rows[i] {
 				rows[root][c] += ns
 			}
 		}
 	}
 	for i, f := range fs {
-		t.Causes = append(t.Causes, rowOf(f, rows[i], columns, l.overlapsOf(i, fs)))
+		t.Causes = append(t.Causes, rowOf(f.Finding, rows[i], columns, overlapsOf(shares.Overlaps[f.claimant], fs)))
 	}
 	t.Causes = append(t.Causes, rowOf(cause.Finding{Cause: Unexplained}, rows[len(fs)], columns, []Overlap{}))
 	return t
 }
 
 // columnsOf are those with any time, the largest first.
-func columnsOf(rows []map[column]int64) (out []column) {
-	sums := map[column]int64{}
+func columnsOf(rows []map[law.Column]int64) (out []law.Column) {
+	sums := map[law.Column]int64{}
 	for _, row := range rows {
 		for c, ns := range row {
 			sums[c] += ns
@@ -95,14 +115,14 @@ func columnsOf(rows []map[column]int64) (out []column) {
 			out = append(out, c)
 		}
 	}
-	slices.SortFunc(out, func(a, b column) int {
-		return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(a.actor, b.actor), cmp.Compare(a.state, b.state),
-			cmp.Compare(a.kind, b.kind))
+	slices.SortFunc(out, func(a, b law.Column) int {
+		return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(a.Actor, b.Actor), cmp.Compare(a.State, b.State),
+			cmp.Compare(a.Kind, b.Kind))
 	})
 	return out
 }
 
-func rowOf(f cause.Finding, cells map[column]int64, columns []column, overlaps []Overlap) LostToCause {
+func rowOf(f cause.Finding, cells map[law.Column]int64, columns []law.Column, overlaps []Overlap) LostToCause {
 	r := LostToCause{Cause: f.Cause, Because: f.Because, Cells: []int64{}, Overlaps: overlaps}
 	for _, c := range columns {
 		r.Cells = append(r.Cells, cells[c])
@@ -111,31 +131,18 @@ func rowOf(f cause.Finding, cells map[column]int64, columns []column, overlaps [
 	return r
 }
 
-// overlapsOf is the time that finding i would explain as well, by the finding for which it counts, largest first.
-func (l *lostTime) overlapsOf(i int, fs []cause.Finding) []Overlap {
+// overlapsOf is the time that a finding would explain as well, by the finding for which it counts, largest first.
+func overlapsOf(overlaps map[int]float64, fs []finding) []Overlap {
 	out := []Overlap{}
-	for other, ns := range l.overlaps[i] {
-		if whole := int64(ns + 0.5); whole > 0 {
-			out = append(out, Overlap{fs[other].Cause, whole})
+	for _, f := range fs {
+		if whole := int64(overlaps[f.claimant] + 0.5); whole > 0 {
+			out = append(out, Overlap{f.Cause, whole})
 		}
 	}
 	slices.SortFunc(out, func(a, b Overlap) int {
 		return cmp.Or(cmp.Compare(b.Ns, a.Ns), cmp.Compare(a.Cause, b.Cause))
 	})
 	return out
-}
-
-// inOrderOf puts the rows in the order of the findings.
-func (t LostTime) inOrderOf(fs []cause.Finding) LostTime {
-	at := func(r LostToCause) int {
-		i := slices.IndexFunc(fs, func(f cause.Finding) bool { return f.Cause == r.Cause })
-		if i < 0 {
-			return len(fs)
-		}
-		return i
-	}
-	slices.SortStableFunc(t.Causes, func(a, b LostToCause) int { return at(a) - at(b) })
-	return t
 }
 
 // excess sums it up.

@@ -7,6 +7,7 @@ import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/law"
 	"slowpath/internal/recording"
 )
 
@@ -37,17 +38,15 @@ func TestSlowTimeNoticed(t *testing.T) {
 func TestRarely(t *testing.T) {
 	of := facts.New(recording.New())
 	of.Ledger = &account.Ledger{Populations: []account.Population{{Slow: 3}}}
-	calls := []cause.Claimed{{Calls: make([]facts.CallNs, 3)}}
-	losses := []cause.Claimed{{Calls: calls[0].Calls, Losses: make([]facts.Loss, 1)}}
-	fork := cause.Finding{Title: "The fork stops the server", ClaimedShare: 0.9, Claims: calls}
+	fork := finding{Finding: cause.Finding{Title: "The fork stops the server", ClaimedShare: 0.9}, got: 9, inCalls: 9}
 	for name, c := range map[string]struct {
-		change func(*cause.Finding)
+		change func(*finding)
 		said   bool
 	}{
-		"seen":             {func(*cause.Finding) {}, true},
-		"by elimination":   {func(f *cause.Finding) { f.Eliminated = true }, false},
-		"a part of it":     {func(f *cause.Finding) { f.ClaimedShare = 0.3 }, false},
-		"not of slow ones": {func(f *cause.Finding) { f.Claims = losses }, false},
+		"seen":             {func(*finding) {}, true},
+		"by elimination":   {func(f *finding) { f.Grade = law.Eliminated }, false},
+		"a part of it":     {func(f *finding) { f.ClaimedShare = 0.3 }, false},
+		"not of slow ones": {func(f *finding) { f.inCalls = 1 }, false},
 	} {
 		f := fork
 		c.change(&f)

@@ -217,11 +217,15 @@ func answered(c *facts.Case) bool {
 	return false
 }
 
+// probable: what is right less often is said to be probable.
+// Bound: guess.
+const probable = 0.6
+
 func headline(d Diagnosis) string {
 	f := d.Findings[0]
 	s := fmt.Sprintf("%s%s. This explains %s of the time that callers lost.", f.Title, whereOf(d, f),
 		format.Percent(f.ExcessShare))
-	if f.Confidence < 0.6 {
+	if f.Confidence < probable {
 		s = "Probably: " + s
 	}
 	return s

@@ -33,10 +33,11 @@ type Result struct {
 	Error      string            `json:"error,omitempty"`
 	Ending     string            `json:"ending,omitempty"` // what went wrong after the verdict, which stands
 	Diagnosis  verdict.Diagnosis `json:"-"`
+	by         string            // scenario.Scenario.By
 }
 
-// Right reports whether the first finding, or the verdict without findings, is the truth.
-func (r Result) Right() bool { return r.Skipped == "" && r.Error == "" && r.Got == r.Truth }
+// Right reports whether the first finding, or the verdict without findings, is the truth, or that by which it is made.
+func (r Result) Right() bool { return r.Skipped == "" && r.Error == "" && r.Rank == 1 }
 
 // err is what spoiled a run; nil where nothing did.
 func (r Result) err() error {
@@ -63,7 +64,7 @@ func made(ctx context.Context, sc scenario.Scenario, server servers.Name, doctor
 	if sc.Server != "" {
 		server = sc.Server
 	}
-	r = Result{Scenario: sc.ID, Truth: sc.Cause, Server: string(server), Others: []string{}}
+	r = Result{Scenario: sc.ID, Truth: sc.Cause, by: sc.By, Server: string(server), Others: []string{}}
 	defer func() { r.Seconds = time.Since(start).Seconds() }()
 	l, err := scenario.New(server, log)
 	if err != nil {
@@ -143,6 +144,9 @@ func (r *Result) judge(d verdict.Diagnosis) {
 		}
 		if f.Cause == r.Truth {
 			r.Rank = i + 1
+			if f.Because != "" && f.Because == r.by && r.Got == r.by {
+				r.Rank = 1
+			}
 		}
 	}
 	if r.Truth == scenario.HealthyCause && d.Verdict == verdict.Healthy {

@@ -4,14 +4,14 @@ import (
 	"encoding/json"
 	"io"
 
-	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/law"
 	"slowpath/internal/diagnose/verdict"
 )
 
 // Calibrate counts how often findings were right in all tiers of all series, by how their evidence is known.
 func Calibrate(reports []Report) verdict.Calibration {
 	c := verdict.Calibration{Schema: verdict.CalibrationSchema}
-	for _, grade := range cause.Grades {
+	for _, grade := range law.Grades {
 		for _, few := range []bool{false, true} {
 			for _, most := range []bool{true, false} {
 				c.Cells = append(c.Cells, verdict.CalibrationCell{Grade: grade, Few: few, Main: most})

@@ -14,7 +14,6 @@ type Finding struct {
 	Cause      string      `json:"cause"`
 	Share      float64     `json:"share"` // of the excess
 	Confidence float64     `json:"confidence"`
-	Strength   float64     `json:"strength"` // what the confidence was before it was measured; it orders findings
 	Grade      cause.Grade `json:"grade"`
 	Few        bool        `json:"few,omitempty"`  // it rests on few calls
 	Main       bool        `json:"main,omitempty"` // it explains most of the lost time
@@ -63,16 +62,32 @@ func (r *Run) judgement(d verdict.Diagnosis) Judgement {
 	}
 	for _, f := range d.Findings {
 		j.Findings = append(j.Findings, Finding{
-			Cause: f.Cause, Share: f.ExcessShare, Confidence: f.Confidence, Strength: f.Strength, Grade: f.Grade,
+			Cause: f.Cause, Share: f.ExcessShare, Confidence: f.Confidence, Grade: f.Grade,
 			Few: verdict.Few(f), Main: verdict.Main(f), Because: f.Because,
-			Right: r.right(f, d.Findings),
-			Made:  slices.ContainsFunc(r.Drawn.Faults, func(m Fault) bool { return m.Cause == f.Cause }),
 		})
+	}
+	return r.compare(j)
+}
+
+// compare compares a judgement with the truth.
+func (r *Run) compare(j Judgement) Judgement {
+	for i := range j.Findings {
+		f := &j.Findings[i]
+		f.Right = r.right(*f, j.Findings)
+		f.Made = slices.ContainsFunc(r.Drawn.Faults, func(m Fault) bool { return m.Cause == f.Cause })
 	}
 	if len(j.Findings) > 0 {
 		j.First = j.Findings[0].Cause
 	}
 	return j
+}
+
+// Grade compares what a tool says with the truth. Its judgement is kept by the tool's name.
+func (r *Run) Grade(tool, verdict string, findings []Finding) {
+	if r.Tiers == nil {
+		r.Tiers = map[string]Judgement{}
+	}
+	r.Tiers[tool] = r.compare(Judgement{Verdict: verdict, First: verdict, Findings: findings})
 }
 
 // saysHealthy tells whether a judgement of a healthy run is right: it names nothing but what the trials left open.
@@ -82,12 +97,12 @@ func (j Judgement) saysHealthy() bool {
 }
 
 // right tells whether a finding is true, or a consequence of one that is, directly or through other findings.
-func (r *Run) right(f cause.Finding, all []cause.Finding) bool {
+func (r *Run) right(f Finding, all []Finding) bool {
 	for range all { // a chain has no more steps
 		if r.isTrue(f.Cause) || r.isOpen(f.Cause) {
 			return true
 		}
-		i := slices.IndexFunc(all, func(root cause.Finding) bool { return root.Cause == f.Because })
+		i := slices.IndexFunc(all, func(root Finding) bool { return root.Cause == f.Because })
 		if i < 0 {
 			return r.isTrue(f.Because)
 		}

@@ -2,6 +2,7 @@ package random
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,32 @@ func RecordProcess(executable string) Recorder {
 	}
 }
 
+// When an Observer is asked.
+type When string
+
+// The times of a run.
+const (
+	Before When = "before" // the callers are there, and no fault is on
+	During When = "during" // all faults are on, and half of the recording is made
+	After  When = "after"  // no fault is on any more
+)
+
+// Seen is what an Observer may know of a run.
+type Seen struct {
+	Server, Target string // addresses: of the server, and what the callers dial
+	TLS            bool
+}
+
+// Observer keeps what else there is to know of a run.
+type Observer func(ctx context.Context, when When, seen Seen) error
+
+// Maker makes drawn scenarios.
+type Maker struct {
+	Record  Recorder
+	Observe Observer // nil: nobody
+	Log     io.Writer
+}
+
 // Watch is what the callers measured while the recording was made, with all faults.
 type Watch struct {
 	Late   float64 `json:"late_share"`      // of operations that failed or were late by lateNs
@@ -72,15 +99,15 @@ const (
 
 // Make makes the drawn scenario of a seed: it measures what the faults cost, and then records the callers with
 // all faults on.
-func Make(ctx context.Context, seed uint64, only servers.Name, record Recorder, file string, log io.Writer) (r Run) {
+func (m Maker) Make(ctx context.Context, seed uint64, only servers.Name, file string) (r Run) {
 	begin := time.Now()
 	r = Run{Seed: seed, Only: only, Drawn: Draw(seed, only), Findings: []Finding{}, Machine: machine()}
 	defer func() { r.Seconds = time.Since(begin).Seconds() }()
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	l, err := scenario.New(r.Drawn.Server, log)
+	l, err := scenario.New(r.Drawn.Server, m.Log)
 	if err == nil {
-		err = r.make(ctx, l, trialLength, record, file)
+		err = m.run(ctx, &r, l, trialLength, file)
 		done, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleaning)
 		defer cancel()
 		step.Say(done, "cleaning up")
@@ -97,7 +124,7 @@ func Make(ctx context.Context, seed uint64, only servers.Name, record Recorder, 
 	return r
 }
 
-func (r *Run) make(ctx context.Context, l *scenario.Lab, trial time.Duration, record Recorder, file string) error {
+func (m Maker) run(ctx context.Context, r *Run, l *scenario.Lab, trial time.Duration, file string) error {
 	s, err := build(ctx, l, r.Drawn)
 	if err != nil {
 		return err
@@ -108,17 +135,23 @@ func (r *Run) make(ctx context.Context, l *scenario.Lab, trial time.Duration, re
 	if r.Trials, err = s.play(ctx, r.Seed, trial); err != nil {
 		return err
 	}
-	if err := s.set(ctx, 1<<len(s.drawn.Faults)-1); err != nil {
+	if err := m.observe(ctx, Before, s); err != nil {
 		return err
 	}
 	all := 1<<len(s.drawn.Faults) - 1
+	if err := s.set(ctx, all); err != nil {
+		return err
+	}
 	watch := newTrial(all, len(s.drawn.Faults), time.Now())
 	step.Say(ctx, "recording %s for %v", s.target[0], scenario.DefaultWatch)
-	if err := record(ctx, s.target, scenario.DefaultWatch, file); err != nil {
+	if err := m.record(ctx, s, file); err != nil {
 		return err
 	}
 	watch.EndNs = time.Now().UnixNano()
 	if err := s.set(ctx, 0); err != nil {
+		return err
+	}
+	if err := m.observe(ctx, After, s); err != nil {
 		return err
 	}
 	if err := s.measure(r.Trials, &watch); err != nil {
@@ -127,6 +160,33 @@ func (r *Run) make(ctx context.Context, l *scenario.Lab, trial time.Duration, re
 	r.Watch = Watch{lateShare(watch), longPerSecond(watch), float64(watch.Ns) / float64(max(watch.Operations, 1))}
 	r.decide()
 	return nil
+}
+
+// record records a run, and has it observed meanwhile.
+func (m Maker) record(ctx context.Context, s *stage, file string) error {
+	observed := make(chan error, 1)
+	go func() {
+		if err := wait(ctx, scenario.DefaultWatch/2); err != nil {
+			observed <- err
+			return
+		}
+		observed <- m.observe(ctx, During, s)
+	}()
+	err := m.Record(ctx, s.target, scenario.DefaultWatch, file)
+	return cmp.Or(err, <-observed)
+}
+
+// observe sets off the faults first where nobody may be there yet.
+func (m Maker) observe(ctx context.Context, when When, s *stage) error {
+	if m.Observe == nil {
+		return nil
+	}
+	if when == Before {
+		if err := s.set(ctx, 0); err != nil {
+			return err
+		}
+	}
+	return m.Observe(ctx, when, Seen{s.Server.Addr, s.addrs[0], s.TLS})
 }
 
 // decide sets the truth by what was measured.

@@ -190,7 +190,6 @@ func (d *document) tiers(r Report) {
 		{"wrong findings, of all", func(t Tier) string { return t.FalseFindings.long() }},
 		{"of these: the fault was on, and cost nothing", func(t Tier) string { return strconv.Itoa(t.FalseOfFaults) }},
 		{"Brier score of the confidences", func(t Tier) string { return fmt.Sprintf("%.3f", t.Brier) }},
-		{"the same of the strengths", func(t Tier) string { return fmt.Sprintf("%.3f", t.BrierByHand) }},
 		{"mean error of shares", func(t Tier) string { return number(100*t.ShareError) + " points" }},
 		{"shares within 10 points", func(t Tier) string { return t.ShareClose.long() }},
 		{"unexplained, in the median", func(t Tier) string { return percent(t.Unexplained) }},
@@ -238,9 +237,6 @@ func byCount(counts map[string]int) []string {
 func (d *document) calibration(r Report) {
 	d.title("### How sure, and how right")
 	d.sureness(r, "confidence", func(t Tier) []Bin { return t.Calibration })
-	d.line("\nBefore it was measured, the confidence was the strength that an author gave each finding by hand. It\n" +
-		"orders findings still.")
-	d.sureness(r, "strength", func(t Tier) []Bin { return t.ByHand })
 }
 
 // sureness is how right findings are that are known so well.

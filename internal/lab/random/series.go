@@ -117,7 +117,7 @@ func (s Series) make(ctx context.Context, seed uint64) Run {
 		defer f.Close()
 		log = f
 	}
-	return Make(ctx, seed, s.Server, s.Record, file, log)
+	return Maker{Record: s.Record, Log: log}.Make(ctx, seed, s.Server, file)
 }
 
 func (s Series) load(seed uint64) (Run, error) {

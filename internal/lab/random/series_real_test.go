@@ -60,7 +60,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := Run{Seed: 1, Drawn: pausedAndFar()}
-	err = r.make(t.Context(), l, 400*time.Millisecond, record, file)
+	err = Maker{Record: record, Log: &log}.run(t.Context(), &r, l, 400*time.Millisecond, file)
 	if closing := l.Close(context.WithoutCancel(t.Context())); closing != nil {
 		t.Error(closing)
 	}

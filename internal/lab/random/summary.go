@@ -44,10 +44,8 @@ type Tier struct {
 	HealthyWrong           Rate    `json:"healthy_wrong"`
 	// FalseOfFaults are those of them whose fault was on, and cost nothing that could be measured.
 	FalseOfFaults int `json:"false_of_faults"`
-	// Brier is the mean of the squared differences of confidence and truth, over all findings; 0 is best. BrierByHand
-	// is that of the strengths.
-	Brier       float64 `json:"brier"`
-	BrierByHand float64 `json:"brier_by_hand"`
+	// Brier is the mean of the squared differences of confidence and truth, over all findings; 0 is best.
+	Brier float64 `json:"brier"`
 	// ShareError is the mean difference of the share of the excess and that of the truth, over named causes.
 	ShareError float64 `json:"share_error"`
 	// ShareClose is of named causes: the share is within ten points of that of the truth.
@@ -56,7 +54,6 @@ type Tier struct {
 	Unexplained float64                `json:"unexplained"`
 	Causes      map[string]CauseResult `json:"causes"`
 	Calibration []Bin                  `json:"calibration"`
-	ByHand      []Bin                  `json:"calibration_by_hand"` // of the strengths
 }
 
 // CauseResult is how right verdicts are about one cause.
@@ -152,11 +149,11 @@ type counter struct {
 	shareErrors                                 float64
 	healthyWrong, close                         int
 	unexplained                                 []float64
-	sure, byHand                                binnedBy
+	sure                                        binnedBy
 	causes                                      map[string]*causeCount
 }
 
-// binnedBy are findings by their confidence, or by their strength.
+// binnedBy are findings by their confidence.
 type binnedBy struct {
 	bins    []binned
 	squares float64 // of the differences from 1 where they are right, else from 0
@@ -198,6 +195,9 @@ func (b *binnedBy) result(findings int) (all []Bin, brier float64) {
 }
 
 type causeCount struct{ truths, first, named, wrong, findings int }
+
+// Figures are how right the judgements of a tool are, by its name.
+func Figures(runs []Run, tool string) Tier { return tierOf(runs, tool) }
 
 func tierOf(runs []Run, name string) Tier {
 	c := &counter{causes: map[string]*causeCount{}}
@@ -270,7 +270,6 @@ func (c *counter) addFinding(f Finding) {
 	c.findings++
 	c.of(f.Cause).findings++
 	c.sure.add(f.Confidence, f.Right)
-	c.byHand.add(f.Strength, f.Right)
 	if f.Right {
 		return
 	}
@@ -286,7 +285,6 @@ func (c *counter) tier() Tier {
 	t.FirstNamed, t.Named = newRate(c.first, c.FaultRuns), newRate(c.named, c.truths)
 	t.HealthyKept, t.FalseFindings = newRate(c.kept, c.HealthyRuns), newRate(c.wrong, c.findings)
 	t.Calibration, t.Brier = c.sure.result(c.findings)
-	t.ByHand, t.BrierByHand = c.byHand.result(c.findings)
 	t.ShareError, t.ShareClose = c.shareErrors/float64(max(1, c.named)), newRate(c.close, c.named)
 	t.HealthyWrong = newRate(c.healthyWrong, c.HealthyRuns)
 	t.FalsePerHundredHealthy = 100 * float64(c.FalseInHealthy) / float64(max(1, c.HealthyRuns))

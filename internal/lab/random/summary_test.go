@@ -75,7 +75,7 @@ func TestSummarise(t *testing.T) {
 // TestConsequences: a finding that is a consequence of a true cause through others is not false; one of itself ends.
 func TestConsequences(t *testing.T) {
 	r := Run{Truth: []Truth{{Cause: "a"}}}
-	fs := []cause.Finding{
+	fs := []Finding{
 		{Cause: "b", Because: "a"}, {Cause: "c", Because: "b"}, {Cause: "d", Because: "e"}, {Cause: "e", Because: "d"},
 	}
 	for i, want := range []bool{true, true, false, false} {

@@ -17,6 +17,7 @@ import (
 var fanoutPipeline = Scenario{
 	ID:    "fanout-slowest-shard",
 	Cause: "fanout-slowest-shard",
+	By:    "server-cfs-throttled",
 	Title: "pipelines of go-redis v9 over six masters, one of which its CPU quota throttles",
 	Fixes: []string{"cure-slow-node"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
@@ -31,6 +32,7 @@ var fanoutPipeline = Scenario{
 var fanoutMGET = Scenario{
 	ID:    "fanout-slowest-shard-mget",
 	Cause: "fanout-slowest-shard",
+	By:    "server-cfs-throttled",
 	Title: "rueidis.MGet of 48 keys over three masters, one of which its CPU quota throttles",
 	Fixes: []string{"cure-slow-node"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
@@ -44,6 +46,7 @@ var fanoutMGET = Scenario{
 var fanoutProxy = Scenario{
 	ID:    "fanout-slowest-shard-twemproxy",
 	Cause: "fanout-slowest-shard",
+	By:    "server-cfs-throttled",
 	Title: "MGET of 48 keys through twemproxy over four servers, one of which its CPU quota throttles",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		var shards []*fleet.Instance
