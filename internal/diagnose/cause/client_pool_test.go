@@ -222,7 +222,7 @@ func TestRedialsAreToldApart(t *testing.T) {
 		"reaped":                      {reaped(nil), "pool-idle-reap-redial"},
 		"overflows":                   {overflowing(dialsSlowly), "pool-maxidle-churn"},
 		"far too quick to be noticed": {overflowing(nil), ""},
-		"near":                        {near(nil), "pool-maxidle-churn"},
+		"near, and as quick":          {near(nil), ""},
 		"given up":                    {overflowing(gaveUp), "timeout-discard-churn"},
 		"jobs":                        {jobs(), "handshake-extra-rtts"},
 	} {

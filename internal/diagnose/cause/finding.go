@@ -117,11 +117,11 @@ func (f *Finding) slowNs(n *facts.Node) (ns float64) {
 	return ns
 }
 
-// loseBeside claims time of a kind outside of calls: a share of it and of the time of all calls to a node together.
+// loseBeside claims time of a kind outside of calls: a share of it and of the time that calls to a node usually take.
 func (f *Finding) loseBeside(n *facts.Node, kind facts.LossKind, share float64, eachNs int64) {
 	if part := min(share, mostPattern); part > 0 {
 		f.infer()
-		f.lose(n, kind, part/(1-part)*n.CallTimeNs(), eachNs)
+		f.lose(n, kind, part/(1-part)*n.LostNs(facts.LostInCalls), eachNs)
 	}
 }
 

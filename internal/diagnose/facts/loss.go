@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"slices"
 
 	"slowpath/internal/diagnose/account"
@@ -30,7 +31,7 @@ type Loss struct {
 	Ns   float64
 	// EachNs is what a caller lost at once, in nanoseconds; 0: it is not known, or so little that nobody notices it.
 	EachNs int64
-	// AllNs is what all callers lost, where Ns is that of slowpath's own calls alone; 0: Ns is all.
+	// AllNs is what all callers lost, where Ns is what slowpath's own calls stand for; 0: Ns is all.
 	AllNs float64
 }
 
@@ -138,7 +139,7 @@ func (c *Case) NoticedNs() int64 { return min(int64(account.Noticed), c.Ledger.T
 // one of them loses as much as by a slow call, or all callers together lose a tenth of the time (MinShare). A page of
 // PHP that connects in 0.2 ms, thirty times per second, is slower by that, and nobody sees it.
 func (c *Case) LossNoticed(l Loss) bool {
-	return l.EachNs >= c.NoticedNs() || max(l.Ns, l.AllNs) >= MinShare*float64(c.EndNs-c.StartNs)
+	return l.EachNs >= c.NoticedNs() || cmp.Or(l.AllNs, l.Ns) >= MinShare*float64(c.EndNs-c.StartNs)
 }
 
 // LossNoticed reports whether anybody notices eachNs lost at once, and lostNs in all.

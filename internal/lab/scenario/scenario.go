@@ -21,10 +21,10 @@ var ErrNotMade = errors.New("the scenario did not take place")
 
 // Scenario is a fault that the lab can make.
 type Scenario struct {
-	ID     string // name on the command line; equal to the cause where there is one scenario of it
-	Cause  string // the truth: id of a cause, or HealthyCause
+	ID    string // name on the command line; equal to the cause where there is one scenario of it
+	Cause string // the truth: id of a cause, or HealthyCause
 	// By is the cause by which the fault is made, where Cause is a consequence of it: it comes first.
-	By string
+	By     string
 	Title  string
 	Watch  time.Duration // how long doctor watches; 0: DefaultWatch
 	Args   []string      // more arguments for doctor
