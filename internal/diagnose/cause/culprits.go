@@ -7,6 +7,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 )
 
 const (
@@ -22,6 +23,19 @@ const (
 func (f *Finding) Blame(more ...facts.Culprit) {
 	f.Culprits = facts.JoinCulprits(f.Culprits, more)
 	f.Culprits = f.Culprits[:min(len(f.Culprits), maxCulprits)]
+}
+
+// blameLoads adds who makes the calls of a node, or those of some callers, those with most calls first.
+func (f *Finding) blameLoads(n *facts.Node, callers ...*facts.Caller) {
+	loads, all := n.Loads(callers...), int64(0)
+	for _, l := range loads {
+		all += l.Calls
+	}
+	for _, l := range loads {
+		if l.Calls > 0 && float64(l.Calls) >= leastOfBlame*float64(all) {
+			f.Blame(l.Culprit(format.Percent(float64(l.Calls)/float64(all)) + " of the calls"))
+		}
+	}
 }
 
 // blameCommands adds who sent commands that hold the server, those with most of their time first.

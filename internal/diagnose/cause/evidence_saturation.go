@@ -79,6 +79,7 @@ func saturation(n *facts.Node) *Finding {
 			"calls hardly wait: the median is %s, a round trip and the work of one call take %s",
 			format.Brief(queue.MedianNs), format.Brief(queue.UnqueuedNs))
 	}
+	f.blameLoads(n)
 	f.doubtSaturation(n, d, heavy)
 	f.doubtCrowd(n)
 	f.FixSteps = saturationFix(n)

@@ -96,6 +96,7 @@ func explainHandshakes(n *facts.Node) *Finding {
 			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
 	f.doubtRemote(most)
+	f.blameLoads(n, found...)
 	f.FixSteps = append(oneClient(n), handshakeFix(n, facts.CommonHandshake(fresh))...)
 	return f
 }

@@ -186,6 +186,7 @@ func explainRetries(n *facts.Node) *Finding {
 			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
 	f.doubtRemote(worst.Caller)
+	f.blameLoads(n, found...)
 	f.FixSteps = retriesFix(n, age, found)
 	return f
 }

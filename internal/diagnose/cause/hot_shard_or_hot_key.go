@@ -74,6 +74,7 @@ func explainHotShard(n *facts.Node) *Finding {
 	}
 	f := &Finding{
 		SlowCalls: busy.SlowCalls, Of: busy.Of, Claims: busy.Claims, Grade: Counted, Doubts: busy.Doubts,
+		Culprits: busy.Culprits,
 	}
 	f.support(own.source(), own.cores, "cores",
 		"its main thread used %.2f cores; the median of its %s is %.2f", own.cores, counted(len(peers), "peer"), cores)

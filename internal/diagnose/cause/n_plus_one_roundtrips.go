@@ -140,6 +140,7 @@ func explainChains(n *facts.Node) *Finding {
 		return f
 	}
 	f.doubt(recording.SourceTap, 0, "", "that one request needs them all is inferred from their pace")
+	f.blameLoads(n, k.Callers...)
 	f.adviseBatches(k.Ns/k.Calls >= tripNs)
 	return f
 }

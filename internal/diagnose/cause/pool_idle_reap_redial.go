@@ -85,6 +85,7 @@ func explainIdleReap(n *facts.Node) *Finding {
 			"the server closes idle connections itself after %s s (timeout), but the client closed these", t)
 	}
 	f.doubtRemote(most.Caller)
+	f.blameLoads(n, sum.Callers...)
 	f.FixSteps = keepIdleFix(n, idle.Median, sum.Callers...)
 	return f
 }

@@ -88,6 +88,7 @@ func explainLifetime(n *facts.Node) *Finding {
 			"%d processes do so: %s", len(sum.Callers), facts.CallerNames(sum.Callers))
 	}
 	f.doubtRemote(most.Caller)
+	f.blameLoads(n, sum.Callers...)
 	f.FixSteps = remedy.Steps(n, remedy.LongerLifetime, nil, sum.Callers...)
 	return f
 }

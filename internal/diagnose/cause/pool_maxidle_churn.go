@@ -88,6 +88,7 @@ func explainMaxIdle(n *facts.Node) *Finding {
 	f.doubt(recording.SourceTap, 0, "",
 		"jobs that open a connection each, for a varying number of calls, look much the same")
 	f.doubtRemote(most.Caller)
+	f.blameLoads(n, sum.Callers...)
 	f.FixSteps = offered(n, remedy.LargerIdleLimit, remedy.Values{"connections": most.MaxConcurrent()},
 		fmt.Sprintf("The pool has to keep as many as were open at a time: %d", most.MaxConcurrent()), most.Caller)
 	return f

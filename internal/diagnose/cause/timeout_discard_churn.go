@@ -112,6 +112,7 @@ func explainTimeouts(n *facts.Node) *Finding {
 			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
 	f.doubtRemote(all.Caller)
+	f.blameLoads(n, found...)
 	f.FixSteps = append(offered(n, remedy.LongerTimeout, nil, fmt.Sprintf("Wait longer than the slowest "+
 		"healthy calls take: not %s but some times the 99.9th percentile. What made them slow stays, and has a fix of "+
 		"its own", format.Brief(age.P10)), found...), remedy.Step{

@@ -1,6 +1,8 @@
 package facts
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -46,6 +48,45 @@ func (w Who) Culprit(what string) Culprit {
 		Library: withVersion(w.Client.LibName, w.Client.LibVer), DB: w.Client.DB, What: what,
 		Text: w.culpritText() + ": " + what,
 	}
+}
+
+// Load is what a caller asks of a node.
+type Load struct {
+	Who
+	// Calls are those that were followed.
+	Calls int64
+}
+
+// Loads are who calls a node, by process and CLIENT SETNAME, those with most calls first. callers are those of whom it
+// is asked; none: all.
+func (n *Node) Loads(callers ...*Caller) (out []Load) {
+	if len(callers) == 0 {
+		callers = n.ClientCallers()
+	}
+	type key struct{ process, name string }
+	at := map[key]int{}
+	for _, c := range callers {
+		for _, k := range c.Conns {
+			w := n.Who(k.Client, processOf(c), max(k.OpenNs, n.StartNs))
+			of := key{w.Key(), w.Client.Name}
+			i, known := at[of]
+			if !known {
+				i = len(out)
+				at[of], out = i, append(out, Load{Who: w})
+			}
+			out[i].Calls += k.AppCalls()
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Load) int { return cmp.Compare(b.Calls, a.Calls) })
+	return out
+}
+
+// processOf is a caller as the tap names processes; empty where it is a host.
+func processOf(c *Caller) string {
+	if c.PID == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s[%d]", c.Comm, c.PID)
 }
 
 // culpritText has the process first: its connection is one of several, and may be gone.

@@ -1,6 +1,8 @@
 package verdict
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"slowpath/internal/diagnose/cause"
@@ -8,6 +10,7 @@ import (
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
+	"slowpath/internal/recording"
 )
 
 // blame adds to each finding who sent the commands that set its mechanism going, and says in the steps of its fix whose
@@ -20,6 +23,9 @@ func blame(c *facts.Case, found []cause.Finding) {
 				f.Blame(sentBy(c, change)...)
 			}
 		}
+		if len(f.Culprits) == 0 && strings.HasPrefix(f.Layer, "client") {
+			f.Blame(madeBy(c, *f)...)
+		}
 		if len(f.Culprits) == 0 {
 			continue
 		}
@@ -29,6 +35,40 @@ func blame(c *facts.Case, found []cause.Finding) {
 			}
 		}
 	}
+}
+
+// madeBy is who made the slow calls that a finding claims, those who lost most first: what is wrong at a client is its
+// own.
+func madeBy(c *facts.Case, f cause.Finding) (out []facts.Culprit) {
+	type sum struct {
+		facts.Who
+		ns    float64
+		calls int
+	}
+	by := map[string]*sum{}
+	var all []*sum
+	for _, cl := range f.Claims {
+		for _, call := range cl.Calls {
+			a := c.Ledger.Slow[call.Index]
+			if cl.Node == nil || a.Call.Source != recording.SourceTap {
+				continue
+			}
+			w := cl.Node.Who(a.Call.Conn, a.Call.Client, a.Call.StartNs)
+			key := w.Key() + " " + w.Client.Name
+			if by[key] == nil {
+				by[key] = &sum{Who: w}
+				all = append(all, by[key])
+			}
+			by[key].ns, by[key].calls = by[key].ns+call.Ns, by[key].calls+1
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *sum) int { return cmp.Compare(b.ns, a.ns) })
+	for _, s := range all {
+		if s.ns >= facts.MinShare*all[0].ns {
+			out = append(out, s.Culprit(format.Count(s.calls, "slow call")))
+		}
+	}
+	return out
 }
 
 // sentBy is who sent the commands of a change: a setting when it was changed, another command each time.

@@ -192,6 +192,7 @@ func (d *document) tiers(r Report) {
 		{"Brier score of the confidences", func(t Tier) string { return fmt.Sprintf("%.3f", t.Brier) }},
 		{"mean error of shares", func(t Tier) string { return number(100*t.ShareError) + " points" }},
 		{"shares within 10 points", func(t Tier) string { return t.ShareClose.long() }},
+		{"the culprit is named, of named causes that have one", func(t Tier) string { return t.CulpritNamed.long() }},
 		{"unexplained, in the median", func(t Tier) string { return percent(t.Unexplained) }},
 	} {
 		cells := []string{row.name}

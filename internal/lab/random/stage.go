@@ -163,7 +163,8 @@ func (s *stage) startOthers(ctx context.Context) error {
 		start := time.Now()
 		s.others.StartUnix, s.slices = start.UnixNano(), protocol.NewSlices(start, slice)
 		s.lab.Load(ctx, traffic.Spec{
-			Addr: s.Server.Addr, TLS: s.TLS, Conns: s.drawn.Others.Connections, Rate: s.drawn.Others.PerSecond,
+			Addr: s.Server.Addr, TLS: s.TLS, Name: "others", Conns: s.drawn.Others.Connections,
+			Rate: s.drawn.Others.PerSecond,
 			Command: command, Took: func(d time.Duration) { s.slices.Add(time.Now().Add(-d), d) },
 		})
 	}

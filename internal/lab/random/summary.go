@@ -50,6 +50,8 @@ type Tier struct {
 	ShareError float64 `json:"share_error"`
 	// ShareClose is of named causes: the share is within ten points of that of the truth.
 	ShareClose Rate `json:"share_close"`
+	// CulpritNamed is of named causes that have a culprit: it is the first that the finding names.
+	CulpritNamed Rate `json:"culprit_named"`
 	// Unexplained is the median of the unexplained shares of the excess, over fault runs.
 	Unexplained float64                `json:"unexplained"`
 	Causes      map[string]CauseResult `json:"causes"`
@@ -147,7 +149,7 @@ type counter struct {
 	Tier
 	first, named, truths, kept, wrong, findings int
 	shareErrors                                 float64
-	healthyWrong, close                         int
+	healthyWrong, close, culprits, culprit      int
 	unexplained                                 []float64
 	sure                                        binnedBy
 	causes                                      map[string]*causeCount
@@ -261,6 +263,12 @@ func (c *counter) addTruth(t Truth, j Judgement) {
 			if off <= closeShare {
 				c.close++
 			}
+			if t.Culprit != "" {
+				c.culprits++
+				if len(f.Culprits) > 0 && f.Culprits[0] == t.Culprit {
+					c.culprit++
+				}
+			}
 			return
 		}
 	}
@@ -287,6 +295,7 @@ func (c *counter) tier() Tier {
 	t.Calibration, t.Brier = c.sure.result(c.findings)
 	t.ShareError, t.ShareClose = c.shareErrors/float64(max(1, c.named)), newRate(c.close, c.named)
 	t.HealthyWrong = newRate(c.healthyWrong, c.HealthyRuns)
+	t.CulpritNamed = newRate(c.culprit, c.culprits)
 	t.FalsePerHundredHealthy = 100 * float64(c.FalseInHealthy) / float64(max(1, c.HealthyRuns))
 	t.Unexplained = stats.Median(c.unexplained)
 	t.Causes = map[string]CauseResult{}

@@ -59,6 +59,8 @@ type Truth struct {
 	CostNs   float64    `json:"cost_ns"`
 	Share    float64    `json:"share"` // Cost.Lost, or of what all faults together cost where no operation is late
 	Interval [2]float64 `json:"interval"`
+	// Culprit is the CLIENT SETNAME of who makes the calls that it consists of, where it does.
+	Culprit string `json:"culprit,omitempty"`
 }
 
 // costs tests each fault by Wilcoxon's signed ranks of pairs of trials. Without faults there is one result, of trials
@@ -129,6 +131,7 @@ func truth(faults []Fault, costs []Cost) []Truth {
 			cost := max(c.CostNs, 1)
 			out = append(out, Truth{
 				Cause: c.Cause, Also: faults[i].kind().Also, CostNs: cost, Share: c.Lost, Interval: c.Interval,
+				Culprit: culprit(faults[i].kind()),
 			})
 			sum, late = sum+cost, late || c.Lost > 0
 		}
@@ -143,6 +146,14 @@ func truth(faults []Fault, costs []Cost) []Truth {
 	}
 	slices.SortStableFunc(out, func(a, b Truth) int { return cmp.Compare(b.CostNs, a.CostNs) })
 	return out
+}
+
+// culprit is who makes the calls of a fault: a load of its own, or the callers themselves.
+func culprit(f scenario.Fault) string {
+	if f.Caller != nil {
+		return callersName
+	}
+	return f.Culprit
 }
 
 // is tells whether a cause names this truth.

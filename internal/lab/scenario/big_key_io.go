@@ -61,10 +61,11 @@ var bigKeyIOCollection = Scenario{
 
 // bigReads reads big strings.
 var bigReads = Fault{
-	Name:  "big-key-io",
-	Cause: "big-key-io",
-	Needs: Needs{Topologies: oneServer},
-	Calls: true,
+	Name:    "big-key-io",
+	Cause:   "big-key-io",
+	Needs:   Needs{Topologies: oneServer},
+	Calls:   true,
+	Culprit: "gallery",
 	Draw: func(r *rand.Rand) Strength {
 		return Strength{
 			"value_mb": between(r, 0.1, 32), "connections": float64(1 + r.IntN(8)), "per_second": between(r, 3, 60),
@@ -74,7 +75,7 @@ var bigReads = Fault{
 		return fillBig(ctx, st.Server, "blob:", 4, int(s["value_mb"]*(1<<20)))
 	},
 	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
-		l.Load(ctx, st.load(s.int("connections"), s["per_second"], func(r *rand.Rand, _ int) []string {
+		l.Load(ctx, st.load("gallery", s.int("connections"), s["per_second"], func(r *rand.Rand, _ int) []string {
 			return []string{"GET", "blob:" + itoa(r.IntN(4))}
 		}))
 		return nil

@@ -33,10 +33,11 @@ var flushSync = Scenario{
 
 // flushes empties databases that were filled before.
 var flushes = Fault{
-	Name:  "flush-sync",
-	Cause: "flush-sync",
-	Needs: Needs{Topologies: oneServer},
-	Calls: true,
+	Name:    "flush-sync",
+	Cause:   "flush-sync",
+	Needs:   Needs{Topologies: oneServer},
+	Calls:   true,
+	Culprit: "cache-reset",
 	Draw: func(r *rand.Rand) Strength {
 		return Strength{"keys": between(r, 500, 60_000), "databases": preparedFor, "per_second": between(r, 1.7, 2.5)}
 	},
@@ -61,7 +62,7 @@ var flushes = Fault{
 		if l.Fixed("flush-async") {
 			batch = [][]string{{"SELECT", ""}, {"FLUSHDB", "ASYNC"}}
 		}
-		load := st.load(1, s["per_second"]*float64(len(batch)), func(_ *rand.Rand, k int) []string {
+		load := st.load("cache-reset", 1, s["per_second"]*float64(len(batch)), func(_ *rand.Rand, k int) []string {
 			cmd := batch[k%len(batch)]
 			if cmd[0] == "SELECT" {
 				return []string{"SELECT", itoa(1 + int(st.used.Add(1)-1)%s.int("databases"))}

@@ -60,17 +60,18 @@ func (l *Lab) hotShard(ctx context.Context, library clients.Name, workers int, m
 
 // hotNode intersects sets of one of three masters all the time.
 var hotNode = Fault{
-	Name:  "hot-shard-or-hot-key",
-	Cause: "hot-shard-or-hot-key",
-	Also:  []string{"main-thread-saturated"}, // of that node
-	Needs: Needs{Topologies: []Topology{Clustered}},
-	Calls: true,
-	Draw:  drawIntersections,
+	Name:    "hot-shard-or-hot-key",
+	Cause:   "hot-shard-or-hot-key",
+	Also:    []string{"main-thread-saturated"}, // of that node
+	Needs:   Needs{Topologies: []Topology{Clustered}},
+	Calls:   true,
+	Culprit: "ranking",
+	Draw:    drawIntersections,
 	Prepare: func(ctx context.Context, _ *Lab, st *Stage, s Strength) error {
 		return fillSets(ctx, st.Server, keyOfSlot(0, ""), s.int("members"))
 	},
 	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
-		l.Load(ctx, st.load(s.int("connections"), 0, intersect(keyOfSlot(0, ""))))
+		l.Load(ctx, st.load("ranking", s.int("connections"), 0, intersect(keyOfSlot(0, ""))))
 		return nil
 	},
 }

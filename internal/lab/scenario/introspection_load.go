@@ -95,9 +95,10 @@ func (l *Lab) discard(ctx context.Context, addr, first string) (net.Conn, error)
 
 // exporter asks for CLIENT LIST and INFO, with many clients connected.
 var exporter = Fault{
-	Name:  "introspection-load",
-	Cause: "introspection-load",
-	Calls: true,
+	Name:    "introspection-load",
+	Cause:   "introspection-load",
+	Calls:   true,
+	Culprit: "exporter",
 	Draw: func(r *rand.Rand) Strength {
 		return Strength{
 			"clients": between(r, 10, 800), "client_lists_per_second": between(r, 2, 80),
@@ -108,8 +109,8 @@ var exporter = Fault{
 		return l.holdIdle(ctx, st.Server.Addr, s.int("clients"))
 	},
 	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
-		l.Load(ctx, st.load(2, s["client_lists_per_second"], traffic.Always("CLIENT", "LIST")))
-		l.Load(ctx, st.load(2, s["infos_per_second"], traffic.Always("INFO", "all")))
+		l.Load(ctx, st.load("exporter", 2, s["client_lists_per_second"], traffic.Always("CLIENT", "LIST")))
+		l.Load(ctx, st.load("exporter", 2, s["infos_per_second"], traffic.Always("INFO", "all")))
 		return nil
 	},
 }

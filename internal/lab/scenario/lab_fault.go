@@ -22,6 +22,8 @@ type Fault struct {
 	Needs Needs
 	// Calls: it consists of calls, whose own time nobody measures. It can hurt their callers alone.
 	Calls bool
+	// Culprit is the CLIENT SETNAME of who makes its calls; empty: it is nobody's, or no load's.
+	Culprit string
 	// Draw draws the strength.
 	Draw func(r *rand.Rand) Strength
 	// Config are lines of redis.conf, besides those of the stage.

@@ -76,15 +76,16 @@ func counting(n int) string { return fmt.Sprintf("local n=0 for i=1,%d do n=n+i%
 
 // longScripts runs scripts; 3 million steps take about 50 ms.
 var longScripts = Fault{
-	Name:  "lua-or-multi-long",
-	Cause: "lua-or-multi-long",
-	Calls: true,
+	Name:    "lua-or-multi-long",
+	Cause:   "lua-or-multi-long",
+	Calls:   true,
+	Culprit: "pricing",
 	Draw: func(r *rand.Rand) Strength {
 		return Strength{"steps": between(r, 5_000, 8_000_000), "per_second": between(r, 2, 6)}
 	},
 	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
 		script := counting(s.int("steps")) + " return n"
-		l.Load(ctx, st.load(1, s["per_second"], traffic.Always("EVAL", script, "0")))
+		l.Load(ctx, st.load("pricing", 1, s["per_second"], traffic.Always("EVAL", script, "0")))
 		return nil
 	},
 }

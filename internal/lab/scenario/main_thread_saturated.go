@@ -52,16 +52,17 @@ func intersectSaved(results, rate int) func(*rand.Rand, int) []string {
 
 // intersections keep the main thread busy all the time.
 var intersections = Fault{
-	Name:  "main-thread-saturated",
-	Cause: "main-thread-saturated",
-	Needs: Needs{Topologies: oneServer},
-	Calls: true,
-	Draw:  drawIntersections,
+	Name:    "main-thread-saturated",
+	Cause:   "main-thread-saturated",
+	Needs:   Needs{Topologies: oneServer},
+	Calls:   true,
+	Culprit: "matching",
+	Draw:    drawIntersections,
 	Prepare: func(ctx context.Context, _ *Lab, st *Stage, s Strength) error {
 		return fillSets(ctx, st.Server, "", s.int("members"))
 	},
 	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
-		l.Load(ctx, st.load(s.int("connections"), 0, intersect("")))
+		l.Load(ctx, st.load("matching", s.int("connections"), 0, intersect("")))
 		return nil
 	},
 }

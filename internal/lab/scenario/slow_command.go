@@ -40,10 +40,11 @@ var slowCommand = Scenario{
 
 // keysCommands runs KEYS.
 var keysCommands = Fault{
-	Name:  "slow-command",
-	Cause: "slow-command",
-	Needs: Needs{Topologies: oneServer},
-	Calls: true,
+	Name:    "slow-command",
+	Cause:   "slow-command",
+	Needs:   Needs{Topologies: oneServer},
+	Calls:   true,
+	Culprit: "report",
 	Draw: func(r *rand.Rand) Strength {
 		return Strength{"keys": between(r, 500, 1_000_000), "per_second": between(r, 2, 8)}
 	},
@@ -51,12 +52,12 @@ var keysCommands = Fault{
 		return fillKeys(ctx, st.Server, s.int("keys"))
 	},
 	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
-		l.Load(ctx, st.load(1, s["per_second"], traffic.Always("KEYS", "nothing:*")))
+		l.Load(ctx, st.load("report", 1, s["per_second"], traffic.Always("KEYS", "nothing:*")))
 		return nil
 	},
 }
 
-// load is a load on the server itself, from other callers.
-func (st *Stage) load(conns int, rate float64, command func(*rand.Rand, int) []string) traffic.Spec {
-	return traffic.Spec{Addr: st.Server.Addr, TLS: st.TLS, Conns: conns, Rate: rate, Command: command}
+// load is a load on the server itself, from other callers with a name.
+func (st *Stage) load(name string, conns int, rate float64, command func(*rand.Rand, int) []string) traffic.Spec {
+	return traffic.Spec{Addr: st.Server.Addr, TLS: st.TLS, Name: name, Conns: conns, Rate: rate, Command: command}
 }

@@ -20,7 +20,8 @@ import (
 type Spec struct {
 	Addr     string // HOST:PORT; or a path of a unix socket
 	Password string
-	TLS      bool // the server's certificate is not verified: it is the lab's own
+	Name     string // CLIENT SETNAME of its connections; empty: they have none
+	TLS      bool   // the server's certificate is not verified: it is the lab's own
 	Conns    int
 	Pipeline int     // commands per write, at least 1
 	Rate     float64 // commands per second over all connections; 0: as fast as replies come
@@ -103,6 +104,11 @@ func (l *Load) connection(ctx context.Context, s Spec, r *rand.Rand, p *pace, k 
 	w, in := bufio.NewWriterSize(c, 64<<10), resp.NewReader(c, resp.DefaultLimits)
 	if s.Password != "" {
 		if err := l.batch(w, in, [][]string{{"AUTH", s.Password}}); err != nil {
+			return err
+		}
+	}
+	if s.Name != "" {
+		if err := l.batch(w, in, [][]string{{"CLIENT", "SETNAME", s.Name}}); err != nil {
 			return err
 		}
 	}
