@@ -81,7 +81,7 @@ func (p *prober) sayMissed() {
 	p.Sink.Event(recording.Event{
 		TimeNs: p.Clock.Now(), Source: recording.SourceProbe, Subject: p.Node, Kind: recording.KindBlindSpot,
 		Detail: recording.Detail(recording.BlindSpot{
-			What:   fmt.Sprintf("%s of slowpath's own, which were due and not sent", format.Count(n, "call")),
+			What:   fmt.Sprintf("%s of slowpath's own, due and not sent", format.Count(n, "call")),
 			Why:    "slowpath itself did not run then: it was stopped (Ctrl-Z), or got no CPU",
 			Enable: "let it run without a stop, on a host that has CPU time for it",
 		}),
