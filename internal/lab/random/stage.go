@@ -164,7 +164,7 @@ func (s *stage) startOthers(ctx context.Context) error {
 		s.others.StartUnix, s.slices = start.UnixNano(), protocol.NewSlices(start, slice)
 		s.lab.Load(ctx, traffic.Spec{
 			Addr: s.Server.Addr, TLS: s.TLS, Name: "others", Conns: s.drawn.Others.Connections,
-			Rate: s.drawn.Others.PerSecond,
+			Rate:    s.drawn.Others.PerSecond,
 			Command: command, Took: func(d time.Duration) { s.slices.Add(time.Now().Add(-d), d) },
 		})
 	}
