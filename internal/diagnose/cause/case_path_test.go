@@ -51,6 +51,17 @@ func (e edge) prompts(client string, each int64) edge {
 	return e
 }
 
+// inTurns says how often another thread used a lane than before, each second.
+func (e edge) inTurns(client string, each int64) edge {
+	for s := int64(1); s <= 10; s++ {
+		e.Sample(recording.Sample{
+			TimeNs: s * 1e9, Source: recording.SourceTap, Subject: recording.ConnPrefix + client,
+			Name: "turns", Value: float64(s * each),
+		})
+	}
+	return e
+}
+
 // chained says how many chains of calls of a command a lane had each second, and their time.
 func (e edge) chained(client, op string, chains, calls, ns, inFlightNs int64) edge {
 	for s := int64(1); s <= 10; s++ {

@@ -69,7 +69,7 @@ func explainNPlusOne(n *facts.Node) *Finding {
 	for _, c := range n.Timelines() {
 		share, counted := promptShare(c)
 		k := chain(c, kept.MinNs, leastWait(counted))
-		if k.Calls == 0 || counted && share < dependent {
+		if k.Calls == 0 || counted && share < dependent || n.InTurns(c.PID(), c.Conn) {
 			continue
 		}
 		sure = sure && counted

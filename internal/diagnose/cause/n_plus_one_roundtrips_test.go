@@ -22,6 +22,10 @@ func TestNPlusOneRoundtrips(t *testing.T) {
 			name: "one call after the other, 2 ms each", rec: far().lane(pathClient, 240, 2*edgeMs+edgeMs/5, 2*edgeMs),
 			found: true, doubted: true, evidence: "240 calls per second each", against: "inferred", fix: "MGET",
 		},
+		{name: "threads share the connection", rec: far().lane(pathClient, 240, 2*edgeMs+edgeMs/5,
+			2*edgeMs).prompts(pathClient, 235).inTurns(pathClient, 200)},
+		{name: "threads take turns of 24 calls each", rec: far().lane(pathClient, 240, 2*edgeMs+edgeMs/5,
+			2*edgeMs).prompts(pathClient, 235).inTurns(pathClient, 10), found: true},
 		{name: "each call sent right after the reply before", rec: far().lane(pathClient, 240, 2*edgeMs+edgeMs/5,
 			2*edgeMs).prompts(pathClient, 235), found: true, evidence: "each waits for the one " +
 			"before", fix: "MGET"},

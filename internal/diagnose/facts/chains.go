@@ -44,7 +44,9 @@ func (n *Node) Chains() Chains {
 		}
 		own := Chains{Ops: NameCounts{}}
 		for _, k := range caller.Conns {
-			own.add(n, k, names[recording.ConnPrefix+k.Client])
+			if !n.InTurns(caller.PID, k) {
+				own.add(n, k, names[recording.ConnPrefix+k.Client])
+			}
 		}
 		others := max(caller.AppCalls()-own.Calls, 0)
 		share := float64(own.Count) / float64(max(own.Count+others, 1))

@@ -15,6 +15,9 @@ type ConnTimeline struct {
 	startNs int64 // of the watch
 }
 
+// PID is the process that calls; 0 where it is not on this host.
+func (l ConnTimeline) PID() int { return PIDOf(l.caller) }
+
 // TimelineStep is the use of a connection between two samples, at least a second.
 type TimelineStep struct {
 	Span

@@ -70,6 +70,18 @@ func (n *Node) ServedThreads(u PoolUse) (least int) {
 	return least
 }
 
+// InTurns reports whether threads of a process use one of its connections in turns, each for fewer calls than a request may well
+// make one after the other: they share it, and none of them makes all these calls. Of a Go program the threads say
+// nothing, since goroutines move between them.
+func (n *Node) InTurns(pid int, k *Conn) bool {
+	first, last, ok := endsOf(k.uses())
+	return ok && !n.IsGo(pid) && last.Calls-first.Calls < LoopCalls*(last.Turns-first.Turns)
+}
+
+// LoopCalls is how many calls one after the other are a loop: a request may well make fewer that depend on each other.
+// Bound: slowpath, CHAIN_CALLS of the tap.
+const LoopCalls = 10
+
 // OneThreadEach reports whether as many threads of a process read replies as it has connections, and none of them was
 // seen to wait for one: no call waits, however busy the connections are. Of a Go program that says nothing: as many
 // threads as connections is chance, since goroutines call and wait.
