@@ -56,7 +56,7 @@ func explainClientCPU(n *facts.Node) *Finding {
 		case !starved[t.PID]:
 			return 0
 		case s.State == account.RunQueue:
-			return s.Ns()
+			return t.Queued.OverlapNs(s.FromNs, s.ToNs)
 		case facts.IsReplyUnread(s) && !n.HasSingleReader(t.PID):
 			return max(0, t.Queued.OverlapNs(s.FromNs, s.ToNs)-t.Throttled.OverlapNs(s.FromNs, s.ToNs))
 		}

@@ -69,6 +69,15 @@ func TestClientCFSThrottled(t *testing.T) {
 	})
 }
 
+// served says that the neighbour is the watched server.
+func served(e edge) edge {
+	e.Snapshot(recording.Snapshot{
+		TimeNs: 1, Source: recording.SourceHost, Subject: edgeNode, Name: "process",
+		Body: fmt.Sprintf(`{"pid":%d}`, neighbour.PID),
+	})
+	return e
+}
+
 func TestClientCPUSaturated(t *testing.T) {
 	own := &recording.Task{PID: app, TID: 105, Comm: "app"}
 	busy := func(e edge, by *recording.Task) edge {
@@ -89,6 +98,7 @@ func TestClientCPUSaturated(t *testing.T) {
 				neighbour),
 			found: true, evidence: "run queue",
 		},
+		{name: "T2: the watched server has the CPU", rec: served(busy(stalls(recording.RunQueue), neighbour))},
 		{name: "a thread waits now and then", rec: stalls(recording.Receive).threaded(4).waits(30, 2*edgeMs,
 			recording.KindRunQueue, own).client(recording.SourceHost, "cpu_ns", 0, 5e9)},
 		{name: "throttled", rec: busy(stalls(recording.Throttled).threaded(4), own).waits(30, 80*edgeMs,

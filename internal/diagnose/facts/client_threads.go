@@ -13,7 +13,8 @@ type Threads struct {
 	PID int
 	// Throttled is when at least one thread had used up the CPU quota; all threads of a cgroup do together.
 	Throttled Spans
-	// Queued is when at least one thread was in the run queue.
+	// Queued is when at least one thread was in the run queue, and neither a watched server nor slowpath had the CPU:
+	// these are on a host of their own where a client is alone with what it shares CPUs with.
 	Queued Spans
 	// Collecting is when the runtime collected garbage.
 	Collecting Spans
@@ -58,7 +59,11 @@ func (c *Case) ProcessThreads() map[int]*Threads {
 }
 
 func (c *Case) collectThreads() map[int]*Threads {
-	out := map[int]*Threads{}
+	out, watched := map[int]*Threads{}, c.ownPIDs()
+	for _, n := range c.Nodes {
+		watched[n.ServerPID()] = true
+	}
+	delete(watched, 0)
 	for _, e := range c.Rec.Events {
 		text, ok := strings.CutPrefix(e.Subject, recording.ProcessPrefix)
 		pid, err := strconv.Atoi(text)
@@ -85,8 +90,12 @@ func (c *Case) collectThreads() map[int]*Threads {
 		case recording.KindCollection:
 			t.Collecting = append(t.Collecting, s)
 		case recording.KindRunQueue:
-			t.Queued, t.QueuedNs = append(t.Queued, s), t.QueuedNs+e.DurationNs
-			if by := recording.DetailOf[recording.ThreadDetail](e).By; by != nil && by.PID != 0 {
+			t.QueuedNs += e.DurationNs
+			by := recording.DetailOf[recording.ThreadDetail](e).By
+			if by == nil || !watched[by.PID] {
+				t.Queued = append(t.Queued, s)
+			}
+			if by != nil && by.PID != 0 {
 				if by.PID == pid {
 					t.QueuedBehindOwnNs += e.DurationNs
 				} else {
