@@ -70,9 +70,9 @@ func (n *Node) ServedThreads(u PoolUse) (least int) {
 	return least
 }
 
-// InTurns reports whether threads of a process use one of its connections in turns, each for fewer calls than a request may well
-// make one after the other: they share it, and none of them makes all these calls. Of a Go program the threads say
-// nothing, since goroutines move between them.
+// InTurns reports whether threads of a process use one of its connections in turns, each for fewer calls than a request
+// may well make one after the other: they share it, and none of them makes all these calls. Of a Go program the threads
+// say nothing, since goroutines move between them.
 func (n *Node) InTurns(pid int, k *Conn) bool {
 	first, last, ok := endsOf(k.uses())
 	return ok && !n.IsGo(pid) && last.Calls-first.Calls < LoopCalls*(last.Turns-first.Turns)
