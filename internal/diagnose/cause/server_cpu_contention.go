@@ -63,9 +63,9 @@ func explainContention(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl)
-	if watched := float64(n.EndNs - n.StartNs); cl.Calls == 0 && delay*foreign >= facts.MinShare*watched {
-		// As many calls wait with the thread as are under way, one at least.
-		f.lose(n, facts.LostInCalls, delay*foreign*max(n.CallTimeNs()/watched, 1), 0)
+	if watched := float64(n.EndNs - n.StartNs); cl.Calls == 0 && n.Ledger.Users.Calls > 0 {
+		// As many calls wait with the thread as are under way.
+		f.lose(n, facts.LostInCalls, delay*foreign*n.CallTimeNs()/watched, 0)
 	}
 	if cl.Calls > 0 {
 		f.support(n.StateSource(), float64(cl.Calls), "calls",
