@@ -34,12 +34,13 @@ func (f *Finding) supportDelay(a *facts.Application, kind, what string, match fu
 // loseInPool claims the time of goroutines or threads that wait for a pool, by their share of those in calls; where no
 // call was timed, as much as they waited.
 func (f *Finding) loseInPool(c *facts.Case, w facts.ThreadWait) {
-	n, eachNs := c.Nodes[0], waitInPoolNs(c, w)
+	n, eachNs, waitedNs := c.Nodes[0], waitInPoolNs(c, w), w.Mean*c.Nodes[0].Seconds()*1e9
 	if n.CallTimeNs() > 0 {
 		f.loseBeside(n, facts.LostWaiting, w.Share, eachNs)
+		f.inAll(n, waitedNs)
 		return
 	}
-	f.lose(n, facts.LostWaiting, w.Mean*n.Seconds()*1e9, eachNs)
+	f.lose(n, facts.LostWaiting, waitedNs, eachNs)
 }
 
 // waitInPoolNs is how long each of them waits at least, by Little's law: as many wait at a time as commands are sent
