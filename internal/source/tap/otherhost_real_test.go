@@ -3,10 +3,8 @@
 package tap
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -111,11 +109,7 @@ func (h *otherHost) stampers(t testing.TB, port, conns, pipeline int) []*stamper
 	t.Helper()
 	var all []*stamper
 	for i := range conns {
-		c := h.dial(t, port)
-		all = append(all, &stamper{
-			conn: c, in: bufio.NewReaderSize(c, 4096), rand: rand.New(rand.NewPCG(uint64(i), 7)),
-			pipeline: pipeline,
-		})
+		all = append(all, newStamper(t, h.dial(t, port), pipeline, i))
 	}
 	return all
 }

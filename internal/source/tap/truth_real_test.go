@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 	"unsafe"
@@ -239,6 +241,29 @@ type stamper struct {
 	pipeline int
 	unique   bool
 	calls    []stamped
+	inOrder  sync.Mutex
+}
+
+// Read waits for replies, and takes them while nothing is being sent: the kernel reports a send when its system call
+// ends, and on a busy machine another thread may have read the reply by then. The order of such a connection is lost
+// for a while, as it should be. A server reads whether or not its replies are taken, so no write waits for ever.
+func (s *stamper) Read(p []byte) (n int, err error) {
+	raw, err := s.conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	if waits := raw.Read(func(fd uintptr) bool {
+		s.inOrder.Lock()
+		defer s.inOrder.Unlock()
+		n, err = syscall.Read(int(fd), p)
+		return err != syscall.EAGAIN
+	}); waits != nil {
+		return 0, waits
+	}
+	if n == 0 && err == nil {
+		return 0, io.EOF
+	}
+	return max(n, 0), err
 }
 
 func command(args ...string) string {
@@ -301,7 +326,10 @@ func (s *stamper) batch() error {
 			if s.rand.IntN(3) == 0 {
 				n = 1 + s.rand.IntN(n) // a request may come in two parts
 			}
-			if _, err := s.conn.Write([]byte(text[:n])); err != nil {
+			s.inOrder.Lock()
+			_, err := s.conn.Write([]byte(text[:n]))
+			s.inOrder.Unlock()
+			if err != nil {
 				errs <- err
 				return
 			}
@@ -323,24 +351,23 @@ func (s *stamper) batch() error {
 	return <-errs
 }
 
-func newStamper(port, pipeline, seed int) (*stamper, error) {
-	c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	return &stamper{
-		conn: c, in: bufio.NewReaderSize(c, 4096), rand: rand.New(rand.NewPCG(uint64(seed), 7)),
-		pipeline: pipeline,
-	}, err
+func newStamper(t testing.TB, c net.Conn, pipeline, seed int) *stamper {
+	t.Helper()
+	t.Cleanup(func() { c.Close() })
+	s := &stamper{conn: c, rand: rand.New(rand.NewPCG(uint64(seed), 7)), pipeline: pipeline}
+	s.in = bufio.NewReaderSize(s, 4096)
+	return s
 }
 
 func stampers(t testing.TB, port, conns, pipeline int) []*stamper {
 	t.Helper()
 	var all []*stamper
 	for i := range conns {
-		s, err := newStamper(port, pipeline, i)
+		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { s.conn.Close() })
-		all = append(all, s)
+		all = append(all, newStamper(t, c, pipeline, i))
 	}
 	return all
 }
