@@ -45,9 +45,9 @@ func (a *app) benchmarkMake() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "make DIRECTORY",
 		Short: "Make incidents into a directory; those that it has are not made again",
-		Long: fmt.Sprintf(`make draws servers, callers and faults, measures what each fault costs the callers,
-			and records them
-with all faults on. An incident takes about %.0f s. Ctrl-C ends it; the same command goes on.`, benchmark.Seconds),
+		Long: fmt.Sprintf(`make draws servers, callers and faults, measures what each
+fault costs the callers, and records them with all faults on. An incident takes about %.0f s. Ctrl-C ends it; the same
+command goes on.`, benchmark.Seconds),
 		Example: `  slowpath lab benchmark make incidents --number 20
   slowpath lab benchmark make incidents --number 5 --seed 100 --capture`,
 		Args: cli.OneArgument("DIRECTORY"),

@@ -2,10 +2,10 @@ package benchmark
 
 import (
 	"fmt"
-	"os"
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/lab/random"
 	"slowpath/internal/recording"
 )
 
@@ -58,7 +58,7 @@ func firstOf(lines []string) string {
 // byText answers by what the native commands printed after the incident.
 func byText(answer func(text string) Answer) func(Set, Incident) (Answer, error) {
 	return func(s Set, in Incident) (Answer, error) {
-		text, err := os.ReadFile(s.path(in.ID, "after.txt"))
+		text, err := s.read(in.ID, string(random.After)+".txt")
 		if err != nil {
 			return Answer{}, fmt.Errorf("incident %s: %w", in.ID, err)
 		}

@@ -13,7 +13,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode"
 
+	"slowpath/internal/format"
 	"slowpath/internal/lab/random"
 	"slowpath/internal/outfile"
 )
@@ -80,6 +83,9 @@ func ReadAnswers(r io.Reader) (out []Answer, err error) {
 		if err := json.Unmarshal(lines.Bytes(), &a); err != nil || a.Schema != AnswerSchema || a.Incident == "" {
 			return nil, fmt.Errorf("line %d is no %s with an incident (%v)", n, AnswerSchema, err)
 		}
+		if a.Tool == "" || strings.ContainsFunc(a.Tool, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			return nil, fmt.Errorf("line %d: tool %q has to be a name that can be printed", n, a.Tool)
+		}
 		out = append(out, a)
 	}
 	return out, lines.Err()
@@ -102,6 +108,23 @@ var ErrNoIncidents = errors.New("has no incident of a benchmark")
 // Set is a directory of incidents.
 type Set struct{ Dir string }
 
+// mostFile bounds a file of an incident other than its recording and packets, in bytes.
+const mostFile = 64 << 20
+
+// read reads such a file.
+func (s Set) read(id, name string) ([]byte, error) {
+	f, err := os.Open(s.path(id, name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	body, err := io.ReadAll(io.LimitReader(f, mostFile+1))
+	if err == nil && len(body) > mostFile {
+		err = fmt.Errorf("%s is longer than %s", f.Name(), format.Bytes(mostFile))
+	}
+	return body, err
+}
+
 func (s Set) path(id string, name ...string) string {
 	return filepath.Join(append([]string{s.Dir, id}, name...)...)
 }
@@ -113,8 +136,8 @@ func (s Set) Incidents() (all []Incident, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		body, err := os.ReadFile(s.path(e.Name(), incidentFile))
-		if errors.Is(err, os.ErrNotExist) {
+		body, err := s.read(e.Name(), incidentFile)
+		if !e.IsDir() || errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		var in Incident
@@ -142,7 +165,7 @@ func number(id string) int {
 // Truth is what was measured of an incident.
 func (s Set) Truth(id string) (r random.Run, err error) {
 	path := s.path(truthDir, id+".json")
-	body, err := os.ReadFile(path)
+	body, err := s.read(truthDir, id+".json")
 	if err != nil {
 		return r, err
 	}

@@ -69,6 +69,9 @@ func said(a Answer) string {
 // TestGrade: answers are compared with the truth; an incident without one counts as one that a tool cannot tell.
 func TestGrade(t *testing.T) {
 	s := Set{t.TempDir()}
+	if err := os.WriteFile(filepath.Join(s.Dir, "answers.jsonl"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for id, run := range map[string]random.Run{
 		"1": {Seed: 1, Truth: []random.Truth{{Cause: "slow-command", Share: 0.8}}},
 		"2": {Seed: 2, Truth: []random.Truth{{Cause: "healthy"}}},
@@ -132,6 +135,8 @@ func TestBadAnswers(t *testing.T) {
 		"no schema":    `{"incident":"1"}`,
 		"no incident":  `{"schema":"` + AnswerSchema + `"}`,
 		"a long line":  `{"schema":"` + strings.Repeat("x", mostAnswer) + `"}`,
+		"no tool":      `{"schema":"` + AnswerSchema + `","incident":"1"}`,
+		"a bad name":   `{"schema":"` + AnswerSchema + `","incident":"1","tool":"\u001b[2J"}`,
 		"another kind": `{"schema":"slowpath.grade/v1","incident":"1"}`,
 	} {
 		if _, err := ReadAnswers(strings.NewReader(text)); err == nil {

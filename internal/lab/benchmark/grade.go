@@ -49,10 +49,10 @@ func (s Set) Grade(answers []Answer) (Report, error) {
 	for _, a := range answers {
 		i, known := at[a.Incident]
 		if !known {
-			return Report{}, fmt.Errorf("%s answers incident %s, which %s does not have", a.Tool, a.Incident, s.Dir)
+			return Report{}, fmt.Errorf("%s answers incident %q, which %s does not have", a.Tool, a.Incident, s.Dir)
 		}
 		if _, twice := runs[i].Tiers[a.Tool]; twice {
-			return Report{}, fmt.Errorf("%s answers incident %s twice", a.Tool, a.Incident)
+			return Report{}, fmt.Errorf("%s answers incident %q twice", a.Tool, a.Incident)
 		}
 		runs[i].Grade(a.Tool, a.verdict(), a.findings())
 		answered[a.Tool]++

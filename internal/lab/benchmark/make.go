@@ -38,7 +38,8 @@ func (m Maker) Make(ctx context.Context, seed uint64) (random.Run, error) {
 		}
 	}
 	file := m.path(id, recordingFile)
-	for _, old := range []string{file, file + "-wal", file + "-shm"} { // of an incident that was interrupted
+	packets := m.path(id, captureFile)
+	for _, old := range []string{file, file + "-wal", file + "-shm", packets} { // of an incident that was interrupted
 		if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return random.Run{}, err
 		}
