@@ -165,8 +165,9 @@ func (r *recorder) dialledBy(e *kernelConnEvent, client clientEnd) {
 }
 
 // wantedBefore counts the first call of a connection from its dial on. Where the call is recorded for itself, that row
-// begins with the dial; else it is recorded where the dial makes it slow. ready is when the connection was. A
-// connection that is not used at once was opened for later.
+// begins with the dial; else it is recorded, by the end that saw its handshake, where what came before makes it slow.
+// ready is when the connection was. What its client did from then until the call is not known. A connection that is
+// not used at once was opened for later.
 func (r *recorder) wantedBefore(h *handshake, c recording.Call, ready int64, itself bool) {
 	d := r.dialled[h.client]
 	delete(r.dialled, h.client)
@@ -197,7 +198,9 @@ func (r *recorder) wantedBefore(h *handshake, c recording.Call, ready int64, its
 	}
 	encrypted := min(d.opened+h.tlsNs, c.StartNs)
 	segs = add(segs, recording.App, recording.TLS, d.opened, encrypted)
-	segs = add(segs, recording.App, recording.Handshake, encrypted, c.StartNs)
+	ready = min(max(ready, encrypted), c.StartNs)
+	segs = add(segs, recording.App, recording.Handshake, encrypted, ready)
+	segs = add(segs, recording.Nobody, recording.Unexplained, ready, c.StartNs)
 	put(r, r.openings, callOnConn{c.Conn, c.Seq}, segs)
 	if !itself {
 		c.Client = r.clients[h.client].String()

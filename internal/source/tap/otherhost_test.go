@@ -33,7 +33,9 @@ func checkBothEnds(t *testing.T, rec *recording.Recording, made otherHostMade) {
 	}
 	slept, far := 0, 0
 	for _, c := range rec.Calls {
-		if c.Side != "both" || !strings.HasPrefix(c.Client, "redis-") || !strings.HasPrefix(c.Conn, "203.0.113.") {
+		// a call that only its dial made slow, as where its client lost its CPU, is in the record by one end
+		ofDial := c.IntendedNs < c.StartNs
+		if c.Side != "both" && !ofDial || !strings.HasPrefix(c.Client, "redis-") || !strings.HasPrefix(c.Conn, "203.0.113.") {
 			t.Errorf("a call of one end only: %+v", c)
 		}
 		parts := partsOf(t, c, rec.SegmentsOf(c.ID))
