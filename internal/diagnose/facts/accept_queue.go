@@ -29,7 +29,7 @@ type AcceptQueue struct {
 
 // AcceptQueue gathers the evidence of an overflow. ListenOverflows counts for the whole network namespace; that the
 // drops are this server's shows in its own queue, or in the probe's own connections.
-func (n *Node) AcceptQueue() AcceptQueue { return n.acceptQueue.of(n.findAcceptQueue) }
+func (n *Node) AcceptQueue() AcceptQueue { return Once(n, "accept queue", (*Node).findAcceptQueue) }
 
 func (n *Node) findAcceptQueue() AcceptQueue {
 	b := AcceptQueue{Drops: n.Growth(series.ListenOverflows)}

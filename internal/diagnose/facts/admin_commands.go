@@ -13,7 +13,7 @@ type AdminCommand struct {
 
 // AdminCommands are those that were sent to the node, in order of time.
 func (n *Node) AdminCommands() []AdminCommand {
-	return n.adminCommands.of(func() (out []AdminCommand) {
+	return Once(n, "admin commands", func(n *Node) (out []AdminCommand) {
 		for _, e := range n.Events(recording.SourceTap, recording.KindAdminCommand) {
 			d := recording.DetailOf[recording.AdminCommandDetail](e)
 			out = append(out, AdminCommand{

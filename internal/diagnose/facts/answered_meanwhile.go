@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 	"sort"
+	"sync"
 )
 
 // answers are signs that the server answered somebody.
@@ -11,7 +12,7 @@ type answers struct {
 	requests []request // of single calls, from the request to the reply, by their begin
 	callers  []*Caller
 	startNs  int64 // of the watch
-	steps    once[connSteps]
+	steps    func() connSteps
 }
 
 // request is a call from its send to its reply.
@@ -29,6 +30,7 @@ type connStep struct {
 // answers collects the calls of the node's connections.
 func (n *Node) answers(callers []*Caller) *answers {
 	a := &answers{callers: callers, startNs: n.StartNs}
+	a.steps = sync.OnceValue(a.findSteps)
 	for _, c := range n.Rec.Calls {
 		if c.Node == n.Address && c.Error == "" {
 			a.requests = append(a.requests, request{c.Conn, c.StartNs, c.EndNs})
@@ -121,7 +123,7 @@ func (a *answers) during(not *Conn, from, to int64) bool {
 func (a *answers) flowed(not *Conn, from, to int64) bool {
 	t := float64(to - from)
 	var perNs, inFlight float64
-	steps := a.steps.of(a.findSteps)
+	steps := a.steps()
 	for l := range steps.around(from, to) {
 		if l.conn == not {
 			continue

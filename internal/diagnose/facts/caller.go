@@ -127,10 +127,7 @@ func CallerNames(callers []*Caller) string {
 
 // Callers are all who call the node, those with most time in flight first; slowpath is none of them.
 func (n *Node) Callers() []*Caller {
-	if n.callers == nil {
-		n.callers = append([]*Caller{}, n.findCallers()...) // none are found once, too
-	}
-	return slices.Clone(n.callers)
+	return slices.Clone(n.callerTable().callers)
 }
 
 // servers are the processes of all watched servers, which call each other.

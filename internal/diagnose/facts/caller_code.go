@@ -50,7 +50,7 @@ func (c Code) Text() string {
 func (n *Node) CodeIn(pid int, spans Spans, of func(CodeSample) bool) (c Code, ok bool) {
 	spans = MergeSpans(spans)
 	var in []CodeSample
-	for _, s := range n.codeSamples.of(n.readCodeSamples)[pid] {
+	for _, s := range Once(n, "samples of code", (*Node).readCodeSamples)[pid] {
 		if spans.Has(s.TimeNs) && of(s) {
 			in = append(in, s)
 		}
@@ -92,7 +92,7 @@ func (n *Node) CodeIn(pid int, spans Spans, of func(CodeSample) bool) (c Code, o
 // were; false where the samples are few.
 func (n *Node) LockHeld(pid int) (share float64, code Code, ok bool) {
 	all, held := map[int64]bool{}, map[int64]bool{}
-	for _, s := range n.codeSamples.of(n.readCodeSamples)[pid] {
+	for _, s := range Once(n, "samples of code", (*Node).readCodeSamples)[pid] {
 		all[s.TimeNs] = true
 		if s.HoldsLock {
 			held[s.TimeNs] = true

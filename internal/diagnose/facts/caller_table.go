@@ -10,7 +10,15 @@ import (
 	"slowpath/internal/recording"
 )
 
-func (n *Node) findCallers() []*Caller {
+// calling is who calls a node.
+type calling struct {
+	callers []*Caller
+	ends    []*Conn // all clients' ends that the tap saw, also those of no caller
+}
+
+func (n *Node) callerTable() calling { return Once(n, "callers", (*Node).findCallers) }
+
+func (n *Node) findCallers() calling {
 	b := callerTable{
 		node: n, byAddress: map[connEnd][]*Conn{}, apart: map[*Conn]bool{},
 		leftOut: map[*Conn]bool{},
@@ -25,8 +33,8 @@ func (n *Node) findCallers() []*Caller {
 	b.samples()
 	b.joinEnds()
 	b.findApart()
-	n.ends = slices.DeleteFunc(slices.Clone(b.all), func(c *Conn) bool { return c.side != recording.Client })
-	return b.callers()
+	ends := slices.DeleteFunc(slices.Clone(b.all), func(c *Conn) bool { return c.side != recording.Client })
+	return calling{b.callers(), ends}
 }
 
 // callerTable collects the connections of a node. Where both ends of one are on this host, the client's end counts.

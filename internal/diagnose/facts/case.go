@@ -30,13 +30,7 @@ type Case struct {
 	HostNames map[string]string
 	// unwatchedNs is the part of that in which nothing was watched, between two watches.
 	unwatchedNs int64
-	threads     map[int]*Threads
-	// overhead is the cached result of TotalOverhead.
-	overhead *Overhead
-	scripts  map[string][]int         // by node: the indexes of suspects that are scripts; cached, as is what follows
-	kinds    map[account.Suspect]Kind // by KindOf
-
-	interpreters once[map[int]string]
+	facts       found
 }
 
 // Node is one watched server of a case.
@@ -53,28 +47,8 @@ type Node struct {
 	// InfoTexts are the texts of its INFO, in order of time.
 	InfoTexts []InfoText
 
-	config        map[string]string // of CONFIG GET
-	callers       []*Caller         // cached, as is what follows
-	ends          []*Conn           // all clients' ends that the tap saw, also those of no caller
-	connOwners    once[map[string][]connOwner]
-	adminCommands once[[]AdminCommand]
-	listed        once[map[string]Client] // the last lines of CLIENT LIST by address
-	unixClients   once[map[string][]unixClient]
-	churn         *Churn
-	cpuWaits      *cpuWaits
-	tlsHandshakes *TLSHandshakes
-	outages       []Outage
-	tapErrors     map[string]NameCounts
-	clientsBegan  map[string]int64
-	unanswered    once[[]UnansweredRequest]
-	dials         once[Dials]
-	acceptQueue   once[AcceptQueue]
-	retransmitted once[Retransmissions]
-	slotProxies   once[[]SlotProxy]
-	closedBehind  once[[]closeBehind]
-	loopSamples   once[[]loopSample]
-	loopTime      once[LoopTime]
-	codeSamples   once[map[int][]CodeSample]
+	config map[string]string // of CONFIG GET
+	facts  found
 }
 
 // New computes the accounts of a recording, and decodes its snapshots.

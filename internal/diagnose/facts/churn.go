@@ -66,13 +66,7 @@ func (c Churn) Noticed(n *Node) bool {
 const MinClosedConns = 10
 
 // Churn counts connections that were opened and closed again. Those that stayed are a pool that grows.
-func (n *Node) Churn() Churn {
-	if n.churn == nil {
-		c := n.findChurn()
-		n.churn = &c
-	}
-	return *n.churn
-}
+func (n *Node) Churn() Churn { return Once(n, "churn", (*Node).findChurn) }
 
 func (n *Node) findChurn() Churn {
 	received, connected := n.Series(series.TotalConnectionsReceived), n.Series(series.ConnectedClients)

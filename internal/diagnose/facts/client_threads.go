@@ -51,12 +51,7 @@ func (t *Threads) MainQuota() (most Quota) {
 }
 
 // ProcessThreads are the waits of every calling process by its id.
-func (c *Case) ProcessThreads() map[int]*Threads {
-	if c.threads == nil {
-		c.threads = c.collectThreads()
-	}
-	return c.threads
-}
+func (c *Case) ProcessThreads() map[int]*Threads { return Once(c, "threads", (*Case).collectThreads) }
 
 func (c *Case) collectThreads() map[int]*Threads {
 	out, watched := map[int]*Threads{}, c.ownPIDs()

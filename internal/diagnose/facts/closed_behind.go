@@ -26,7 +26,7 @@ const closedTogetherNs = int64(20e6)
 
 // ClosedBehind finds what a server behind the node, another watched one, closed right before a time; false for nothing.
 func (n *Node) ClosedBehind(atNs int64) (b Behind, ok bool) {
-	list := n.closedBehind.of(n.findClosedBehind)
+	list := Once(n, "closed behind", (*Node).findClosedBehind)
 	i, _ := slices.BinarySearchFunc(list, atNs+1, func(c closeBehind, at int64) int { return cmp.Compare(c.atNs, at) })
 	if i == 0 || atNs-list[i-1].atNs > closedTogetherNs {
 		return b, false

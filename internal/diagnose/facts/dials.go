@@ -24,7 +24,7 @@ type Dials struct {
 }
 
 // Dials are the connections that clients of this host made to the node during the watch.
-func (n *Node) Dials() Dials { return n.dials.of(n.findDials) }
+func (n *Node) Dials() Dials { return Once(n, "dials", (*Node).findDials) }
 
 func (n *Node) findDials() Dials {
 	dials := Dials{LateByProgram: map[string]int64{}}

@@ -58,18 +58,19 @@ func (n *Node) Lifetimes(callers []*Caller) (out []Lifetimes) {
 
 // listedBegins is when connections were made, in nanoseconds, by their ages in CLIENT LIST.
 func (n *Node) listedBegins() map[string]int64 {
-	if n.clientsBegan != nil {
-		return n.clientsBegan
-	}
-	n.clientsBegan = map[string]int64{}
+	return Once(n, "ages in CLIENT LIST", (*Node).findListedBegins)
+}
+
+func (n *Node) findListedBegins() map[string]int64 {
+	out := map[string]int64{}
 	for _, s := range n.Rec.Snapshots {
 		if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "clients" {
 			for _, c := range ParseClients(s.Body) {
-				n.clientsBegan[c.Addr] = s.TimeNs - c.Age*1e9
+				out[c.Addr] = s.TimeNs - c.Age*1e9
 			}
 		}
 	}
-	return n.clientsBegan
+	return out
 }
 
 // atOnceNs is the longest time in nanoseconds between the close of a connection and the dial of the one that a call

@@ -144,7 +144,7 @@ func (n *Node) LoopInstead(spans Spans) bool {
 
 // loopSamplesIn counts the samples of the main thread in a stretch of time, and those of them in work of its own.
 func (n *Node) loopSamplesIn(span Span) (own, all int) {
-	samples := n.loopSamples.of(n.readLoopSamples)
+	samples := Once(n, "samples of the loop", (*Node).readLoopSamples)
 	at, _ := slices.BinarySearchFunc(samples, span.FromNs,
 		func(s loopSample, t int64) int { return cmp.Compare(s.timeNs, t) })
 	for ; at < len(samples) && samples[at].timeNs < span.ToNs; at++ {

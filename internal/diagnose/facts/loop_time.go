@@ -64,7 +64,7 @@ func (t LoopTime) Nameless() float64 {
 }
 
 // LoopTime is that of this node; without samples where its main thread was not sampled.
-func (n *Node) LoopTime() LoopTime { return n.loopTime.of(n.findLoopTime) }
+func (n *Node) LoopTime() LoopTime { return Once(n, "time of the loop", (*Node).findLoopTime) }
 
 func (n *Node) findLoopTime() LoopTime {
 	var doubted Spans
@@ -81,7 +81,7 @@ func (n *Node) findLoopTime() LoopTime {
 	if len(doubted) == 0 {
 		return LoopTime{}
 	}
-	samples := n.loopSamples.of(n.readLoopSamples)
+	samples := Once(n, "samples of the loop", (*Node).readLoopSamples)
 	doubted = MergeSpans(doubted)
 	t := LoopTime{Ns: doubted.TotalNs()}
 	parts := map[string]*LoopPart{}

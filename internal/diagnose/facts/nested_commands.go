@@ -12,7 +12,7 @@ func (n *Node) script(s account.Suspect) (Kind, bool) {
 	if scriptCommands[name] || name == "EXEC" {
 		return KindOther, false
 	}
-	for _, i := range n.scriptsOf(s.Node) {
+	for _, i := range n.scripts()[s.Node] {
 		if n.Ledger.Suspects[i].Holds(s) {
 			return KindScriptOrMulti, true
 		}
@@ -20,18 +20,18 @@ func (n *Node) script(s account.Suspect) (Kind, bool) {
 	return KindOther, false
 }
 
-// scriptsOf are the indexes of the suspects of a node that are scripts.
-func (c *Case) scriptsOf(node string) []int {
-	if c.scripts == nil {
-		c.scripts = map[string][]int{}
+// scripts are the indexes of the suspects that are scripts, by node.
+func (c *Case) scripts() map[string][]int {
+	return Once(c, "scripts", func(c *Case) map[string][]int {
+		out := map[string][]int{}
 		for i := range c.Ledger.Suspects {
 			s := &c.Ledger.Suspects[i]
 			if name, _, _ := strings.Cut(s.Command, " "); scriptCommands[name] {
-				c.scripts[s.Node] = append(c.scripts[s.Node], i)
+				out[s.Node] = append(out[s.Node], i)
 			}
 		}
-	}
-	return c.scripts[node]
+		return out
+	})
 }
 
 // longestWithin finds a command that was nearly all of an EXEC.

@@ -2,16 +2,17 @@ package facts
 
 import "testing"
 
-// TestOnce: a fact is found once, also where there is nothing to find.
+// TestOnce: a fact is found once for a node and once for its case, also where there is nothing to find.
 func TestOnce(t *testing.T) {
-	var o once[[]int]
+	n := &Node{Case: &Case{}}
 	found := 0
-	find := func() []int {
-		found++
-		return nil
+	for range 2 {
+		if Once(n, "fact", func(*Node) []int { found++; return nil }) != nil ||
+			Once(n.Case, "fact", func(*Case) string { found++; return "" }) != "" {
+			t.Error("found what is not there")
+		}
 	}
-	o.of(find)
-	if o.of(find) != nil || found != 1 {
+	if found != 2 {
 		t.Errorf("found %d times", found)
 	}
 }

@@ -25,15 +25,9 @@ type Outage struct {
 const minSilenceNs = int64(2e9)
 
 // Outages are those of the node, in order of time. A connection that broke while others were answered is none.
-func (n *Node) Outages() (out []Outage) {
-	if n.outages == nil {
-		n.outages = n.findOutages()
-	}
-	return n.outages
-}
+func (n *Node) Outages() []Outage { return Once(n, "outages", (*Node).findOutages) }
 
-func (n *Node) findOutages() []Outage {
-	out := []Outage{} // not nil: they were looked for
+func (n *Node) findOutages() (out []Outage) {
 	answers := n.answerTimes()
 	kinds := map[Span]map[Failure]int{}
 	for _, f := range n.failedAttempts() {

@@ -45,19 +45,19 @@ func (n *Node) Overhead(callers []*Caller) Overhead {
 
 // TotalOverhead is that of the callers of all nodes together: the shares that a cause has of it at each node can be
 // added up, and a few connections to a node that is hardly called count for what they cost.
-func (c *Case) TotalOverhead() Overhead {
-	if c.overhead == nil {
-		c.overhead = &Overhead{ExcessNs: c.Ledger.Users.ExcessNs}
-		for _, n := range c.Nodes {
-			l := n.Overhead(n.Callers())
-			c.overhead.OpeningNs += l.OpeningNs
-			c.overhead.UnansweredNs += l.UnansweredNs
-			c.overhead.PingNs += l.PingNs
-			c.overhead.DNSQueryNs += l.DNSQueryNs
-			c.overhead.SpentNs += l.SpentNs
-		}
+func (c *Case) TotalOverhead() Overhead { return Once(c, "overhead", (*Case).findTotalOverhead) }
+
+func (c *Case) findTotalOverhead() Overhead {
+	out := Overhead{ExcessNs: c.Ledger.Users.ExcessNs}
+	for _, n := range c.Nodes {
+		l := n.Overhead(n.Callers())
+		out.OpeningNs += l.OpeningNs
+		out.UnansweredNs += l.UnansweredNs
+		out.PingNs += l.PingNs
+		out.DNSQueryNs += l.DNSQueryNs
+		out.SpentNs += l.SpentNs
 	}
-	return *c.overhead
+	return out
 }
 
 // spentByCallers is the time in nanoseconds that callers spent on their connections; 1 at least.

@@ -48,7 +48,9 @@ type Retransmissions struct {
 }
 
 // retransmissions are those of the node's connections.
-func (n *Node) retransmissions() Retransmissions { return n.retransmitted.of(n.findRetransmissions) }
+func (n *Node) retransmissions() Retransmissions {
+	return Once(n, "retransmissions", (*Node).findRetransmissions)
+}
 
 func (n *Node) findRetransmissions() (r Retransmissions) {
 	conns := map[string]bool{}

@@ -138,7 +138,7 @@ func (c *Case) InterpreterLock(pid int) string {
 			return runtime
 		}
 	}
-	return c.interpreters.of(c.readInterpreters)[pid] // "puma", which begins with #!/usr/bin/ruby
+	return Once(c, "interpreters", (*Case).readInterpreters)[pid] // "puma", which begins with #!/usr/bin/ruby
 }
 
 // readInterpreters are the runtimes of the processes whose stacks were read from the memory of an interpreter.

@@ -27,38 +27,35 @@ var kernelTasks = []string{
 
 // cpuWaits is what is known of the waits of a node's main thread for a CPU.
 type cpuWaits struct {
-	holders map[string]CPUHolder // by task
-	softirq *Softirq             // nil: not seen
+	softirq *Softirq // nil: not seen
 	// foreign is the share of foreign processes: of the waits whose holder was seen, else of what others than the
 	// server used of its CPUs.
 	foreign float64
 }
 
-func (n *Node) waitsForCPU() *cpuWaits {
-	if n.cpuWaits == nil {
-		w := &cpuWaits{holders: map[string]CPUHolder{}}
-		if q, ok := n.Softirq(); ok {
-			w.softirq = &q
-		}
-		n.cpuWaits = w
-		held := map[CPUHolder]float64{}
-		for _, s := range n.Exact(account.RunQueue) {
-			held[n.HolderOf(s.Culprit)] += float64(s.Ns())
-		}
-		if held[ForeignHolder]+held[LoadHolder] == 0 {
-			c := n.NeighbourCores()
-			held[ForeignHolder], held[LoadHolder] = c.Others, c.Callers+n.IOThreads().Total()
-		}
-		if held[ForeignHolder] > 0 {
-			w.foreign = held[ForeignHolder] / (held[ForeignHolder] + held[LoadHolder])
-		}
+func (n *Node) waitsForCPU() cpuWaits { return Once(n, "waits for a CPU", (*Node).findWaitsForCPU) }
+
+func (n *Node) findWaitsForCPU() (w cpuWaits) {
+	if q, ok := n.Softirq(); ok {
+		w.softirq = &q
 	}
-	return n.cpuWaits
+	held := map[CPUHolder]float64{}
+	for _, s := range n.Exact(account.RunQueue) {
+		held[n.HolderOf(s.Culprit)] += float64(s.Ns())
+	}
+	if held[ForeignHolder]+held[LoadHolder] == 0 {
+		c := n.NeighbourCores()
+		held[ForeignHolder], held[LoadHolder] = c.Others, c.Callers+n.IOThreads().Total()
+	}
+	if held[ForeignHolder] > 0 {
+		w.foreign = held[ForeignHolder] / (held[ForeignHolder] + held[LoadHolder])
+	}
+	return w
 }
 
 // HolderOf is whose work a task did, by its name as an account has it: "stress[812]".
 func (n *Node) HolderOf(task string) CPUHolder {
-	known := n.waitsForCPU().holders
+	known := Once(n, "holders of a CPU", func(*Node) map[string]CPUHolder { return map[string]CPUHolder{} })
 	holder, ok := known[task]
 	if !ok {
 		holder = n.findHolder(task)

@@ -50,7 +50,7 @@ func (n *Node) MigratedByProxy(s account.Suspect) bool {
 
 // SlotProxies are the proxies that were seen to send MIGRATE to the node, and calls of users. A node of a cluster has
 // slots itself.
-func (n *Node) SlotProxies() []SlotProxy { return n.slotProxies.of(n.findSlotProxies) }
+func (n *Node) SlotProxies() []SlotProxy { return Once(n, "slot proxies", (*Node).findSlotProxies) }
 
 func (n *Node) findSlotProxies() (out []SlotProxy) {
 	if n.inCluster() {

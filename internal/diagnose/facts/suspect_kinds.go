@@ -48,13 +48,11 @@ const (
 
 // KindOf is the kind of a suspect that is a command.
 func (n *Node) KindOf(s account.Suspect) Kind {
-	kind, known := n.kinds[s]
+	kinds := Once(n.Case, "kinds", func(*Case) map[account.Suspect]Kind { return map[account.Suspect]Kind{} })
+	kind, known := kinds[s]
 	if !known {
 		kind = n.findKind(s)
-		if n.kinds == nil {
-			n.kinds = map[account.Suspect]Kind{}
-		}
-		n.kinds[s] = kind
+		kinds[s] = kind
 	}
 	return kind
 }

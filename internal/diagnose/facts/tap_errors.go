@@ -10,10 +10,7 @@ import (
 // TapErrors are the error replies to the server's clients that the tap counted: by the first word of the error, and by
 // command. Where both ends of a connection counted, it is the end that has more.
 func (n *Node) TapErrors() map[string]NameCounts {
-	if n.tapErrors == nil {
-		n.tapErrors = n.findTapErrors()
-	}
-	return n.tapErrors
+	return Once(n, "error replies", (*Node).findTapErrors)
 }
 
 func (n *Node) findTapErrors() map[string]NameCounts {

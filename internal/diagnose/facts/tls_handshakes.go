@@ -18,11 +18,12 @@ type TLSHandshakes struct {
 }
 
 // TLSHandshakes are found once, since every suspect is compared with them.
-func (n *Node) TLSHandshakes() *TLSHandshakes {
-	if n.tlsHandshakes != nil {
-		return n.tlsHandshakes
-	}
-	n.tlsHandshakes = &TLSHandshakes{startedAt: map[int64]bool{}}
+func (n *Node) TLSHandshakes() TLSHandshakes {
+	return Once(n, "TLS handshakes", (*Node).findTLSHandshakes)
+}
+
+func (n *Node) findTLSHandshakes() TLSHandshakes {
+	out := TLSHandshakes{startedAt: map[int64]bool{}}
 	opened := n.OpenTimes()
 	for _, e := range n.Events(recording.SourceTap, recording.KindActivity) {
 		d := recording.DetailOf[recording.ActivityDetail](e)
@@ -31,13 +32,13 @@ func (n *Node) TLSHandshakes() *TLSHandshakes {
 			continue
 		}
 		opened[d.Client] = append(list[:at:at], list[at+1:]...) // what it does later is no handshake
-		n.tlsHandshakes.Spans = append(n.tlsHandshakes.Spans, Span{e.TimeNs, e.TimeNs + e.DurationNs})
-		n.tlsHandshakes.Count++
-		n.tlsHandshakes.OnCPUNs += float64(d.OnCPUNs)
-		n.tlsHandshakes.startedAt[e.TimeNs] = true
+		out.Spans = append(out.Spans, Span{e.TimeNs, e.TimeNs + e.DurationNs})
+		out.Count++
+		out.OnCPUNs += float64(d.OnCPUNs)
+		out.startedAt[e.TimeNs] = true
 	}
-	n.tlsHandshakes.Spans = MergeSpans(n.tlsHandshakes.Spans)
-	return n.tlsHandshakes
+	out.Spans = MergeSpans(out.Spans)
+	return out
 }
 
 // isTLSHandshake reports whether an activity for which the tap has no name was a handshake.

@@ -38,7 +38,7 @@ type UnansweredRequest struct {
 
 // UnansweredRequests are those of clients on this host that were retransmitted and never answered.
 func (n *Node) UnansweredRequests() []UnansweredRequest {
-	return slices.Clone(n.unanswered.of(n.findUnansweredRequests))
+	return slices.Clone(Once(n, "unanswered requests", (*Node).findUnansweredRequests))
 }
 
 func (n *Node) findUnansweredRequests() []UnansweredRequest {

@@ -89,7 +89,7 @@ type unixClient struct {
 
 // unixClientAt is who had an address at a time; ok is false where that is not known for sure.
 func (n *Node) unixClientAt(address string, at int64) (c unixClient, ok bool) {
-	for _, c := range n.unixClients.of(n.findUnixClients)[address] {
+	for _, c := range Once(n, "clients over Unix sockets", (*Node).findUnixClients)[address] {
 		if c.FromNs <= at && at <= c.ToNs {
 			return c, true
 		}
@@ -137,7 +137,7 @@ func (n *Node) sentOverUnix(s account.Suspect) (sent Who, ok bool) {
 	if !unix {
 		return sent, false
 	}
-	for address, list := range n.unixClients.of(n.findUnixClients) {
+	for address, list := range Once(n, "clients over Unix sockets", (*Node).findUnixClients) {
 		for _, c := range list {
 			if HostOf(address) != path || c.Self || c.FromNs > s.ToNs ||
 				!slices.ContainsFunc(c.commands, func(cmd string) bool { return sameAs(cmd, s.Command) }) {

@@ -51,7 +51,7 @@ func (n *Node) listedAs(address string, at int64) Client {
 	if c, ok := n.unixClientAt(address, at); ok && !c.Self {
 		return c.Client
 	}
-	return n.listed.of(func() map[string]Client {
+	return Once(n, "lines of CLIENT LIST", func(n *Node) map[string]Client {
 		out := map[string]Client{}
 		for _, c := range n.Clients() {
 			if !c.OverUnix() {
@@ -195,10 +195,9 @@ func (n *Node) endAt(address string, at int64) (owner connOwner, ok bool) {
 
 // owners are the processes that had the clients' ends of connections, by address.
 func (n *Node) owners() map[string][]connOwner {
-	return n.connOwners.of(func() map[string][]connOwner {
+	return Once(n, "owners of connections", func(n *Node) map[string][]connOwner {
 		out := map[string][]connOwner{}
-		n.Callers() // fills n.ends
-		for _, c := range n.ends {
+		for _, c := range n.callerTable().ends {
 			if c.pid != 0 {
 				out[c.Client] = append(out[c.Client], connOwner{c.OpenNs, c.CloseNs, c.pid, c.comm})
 			}
