@@ -56,7 +56,7 @@ func explainClientThrottled(n *facts.Node) *Finding {
 			facts.TimesText(len(t.Throttled)),
 			format.Brief(t.ThrottledNs), format.Brief(t.Throttled.TotalNs()))
 	}
-	path := n.CgroupOf(c.PID)
+	path := n.CgroupPath(c.PID)
 	if t != nil && t.MainQuota().Cgroup != "" {
 		q := t.MainQuota()
 		path = q.Cgroup

@@ -168,7 +168,7 @@ func loopFix(n *facts.Node, c *facts.Caller) (fix []remedy.Step) {
 		"ruby":   fmt.Sprintf("rbspy dump --pid %d", c.PID),
 	}
 	if i := slices.IndexFunc(runtimes, func(r string) bool {
-		return strings.HasPrefix(c.Comm, r) || strings.HasPrefix(n.Programs[c.PID].Comm, r) ||
+		return strings.HasPrefix(c.Comm, r) || strings.HasPrefix(n.Programs()[c.PID].Comm, r) ||
 			n.InterpreterLock(c.PID) == r
 	}); i >= 0 {
 		runtimes = runtimes[i : i+1]

@@ -127,7 +127,7 @@ func (o overQuota) width(n *facts.Node) float64 {
 
 // quotaOf is the quota of a process's cgroup according to its files.
 func quotaOf(n *facts.Node, pid int) (cores float64, cgroup string) {
-	path := n.CgroupOf(pid)
+	path := n.CgroupPath(pid)
 	quota, _ := n.CgroupSeries(path, series.CgroupQuota).Last()
 	period, _ := n.CgroupSeries(path, series.CgroupPeriod).Last()
 	if path == "" || quota <= 0 || period <= 0 {

@@ -134,10 +134,10 @@ func workOfCluster(n *facts.Node) (own work, peers []work) {
 // roleOf says whether this node is a master with slots, or a replica; known is false where it is neither, or did not
 // report it.
 func roleOf(n *facts.Node) (primary, known bool) {
-	if len(n.ClusterViews) == 0 {
+	if len(n.ClusterViews()) == 0 {
 		return false, false
 	}
-	v := n.ClusterViews[len(n.ClusterViews)-1]
+	v := n.ClusterViews()[len(n.ClusterViews())-1]
 	me, ok := v.Map.Node(v.SelfID)
 	return me.Primary, ok && (!me.Primary || len(me.Ranges) > 0)
 }

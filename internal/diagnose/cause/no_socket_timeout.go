@@ -110,7 +110,7 @@ func hangs(n *facts.Node) []hang {
 // meantToWait reports whether a connection waits because its command does, as the server reports: BLPOP, a
 // subscription, MONITOR, a replica.
 func meantToWait(n *facts.Node, address string) bool {
-	for _, c := range n.AllClients {
+	for _, c := range n.AllClients() {
 		if c.Addr == address && (strings.ContainsAny(c.Flags, "bPOSM") ||
 			facts.LongWaitCommands[strings.ToUpper(c.Cmd)]) {
 			return true
@@ -162,7 +162,7 @@ func explainNoTimeout(n *facts.Node) *Finding {
 			"the request was acknowledged, so TCP has nothing to retransmit: without a timeout it waits for ever")
 	}
 	f.support(recording.SourceServer, 0, "", "the server answered others until the end")
-	if len(n.AllClients) == 0 {
+	if len(n.AllClients()) == 0 {
 		f.doubt(recording.SourceServer, 0, "",
 			"CLIENT LIST is not known: a blocking command (BLPOP, a subscription) looks the same")
 	}

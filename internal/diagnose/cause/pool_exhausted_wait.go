@@ -228,7 +228,7 @@ func slowShare(n *facts.Node, c *facts.Caller) float64 {
 func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 	w, ok := c.WorstWait(facts.IsPoolWait)
 	if !ok || w.Share < minPoolWaitShare {
-		if f != nil && len(c.Applications) > 0 && c.CallersAreAmong(c.Applications) {
+		if f != nil && len(c.Applications()) > 0 && c.CallersAreAmong(c.Applications()) {
 			return nil // all callers were profiled, and none of them waits
 		}
 		return f

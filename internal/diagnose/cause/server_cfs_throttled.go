@@ -96,7 +96,7 @@ func throttleTitle(n *facts.Node, q facts.QuotaUse, tooSmall string) string {
 
 // above reports whether a level is known to be above the server's own cgroup.
 func above(n *facts.Node, q facts.QuotaUse) bool {
-	return n.Cgroup.CPUPath != "" && q.Path != "" && q.Path != n.Cgroup.CPUPath
+	return n.Cgroup().CPUPath != "" && q.Path != "" && q.Path != n.Cgroup().CPUPath
 }
 
 // supportQuota is what cpu.stat of one level says, and whether its quota was used up.
@@ -150,13 +150,13 @@ func belowWhy(n *facts.Node) string {
 	switch {
 	case n.KernelBefore(4, 18):
 		return fmt.Sprintf(". Linux %s: before 4.18 the kernel takes quota back from CPUs whose clocks differ, unless "+
-			"its distribution has repaired that (commit 512ac999d275)", n.Cgroup.Kernel)
+			"its distribution has repaired that (commit 512ac999d275)", n.Cgroup().Kernel)
 	case n.KernelBefore(5, 4):
 		return fmt.Sprintf(". Linux %s: before 5.4 quota that one CPU has taken and not used is lost at the end of a "+
-			"period, unless its distribution has repaired that (commit de53fd7aedb1)", n.Cgroup.Kernel)
-	case n.Cgroup.Kernel != "":
+			"period, unless its distribution has repaired that (commit de53fd7aedb1)", n.Cgroup().Kernel)
+	case n.Cgroup().Kernel != "":
 		return fmt.Sprintf(". Linux %s has none of the known faults: other CPUs may have held the quota, of which "+
-			"each takes %s at once", n.Cgroup.Kernel, format.Brief(int64(n.SliceNs())))
+			"each takes %s at once", n.Cgroup().Kernel, format.Brief(int64(n.SliceNs())))
 	}
 	return ""
 }
@@ -209,7 +209,7 @@ func workload(c facts.Cgroup) string {
 // raiseQuota removes or raises the limit where it was set: for a pod, a container, a systemd unit, or a bare cgroup.
 // Each tool has a step of its own: the lab proves that of a bare cgroup alone.
 func raiseQuota(n *facts.Node, q facts.QuotaUse, cores float64) (remedy.Step, bool) {
-	c := n.Cgroup
+	c := n.Cgroup()
 	own := !above(n, q)
 	unit := unitOf(q.Path)
 	if q.Path == "" {
@@ -273,7 +273,7 @@ func isPod(cgroup, uid string) bool {
 // burstFix is what helps where the quota is reached in short bursts only.
 func burstFix(n *facts.Node, q facts.QuotaUse) []remedy.Step {
 	file := "/sys/fs/cgroup/cpu" + q.Path + "/cpu.cfs_burst_us"
-	if n.Cgroup.Version == 2 {
+	if n.Cgroup().Version == 2 {
 		file = "/sys/fs/cgroup" + q.Path + "/cpu.max.burst"
 	}
 	save := remedy.Step{
@@ -305,7 +305,7 @@ func belowFix(n *facts.Node) []remedy.Step {
 				"commits 512ac999d275 and de53fd7aedb1. A higher limit helps little on this kernel: until then " +
 				"remove it",
 		}}
-	case n.Cgroup.Kernel != "":
+	case n.Cgroup().Kernel != "":
 		return []remedy.Step{{
 			ID: "fewer-cpus-share-quota", Kind: remedy.Change,
 			Text: "Let fewer CPUs share the quota: a cpuset with as many CPUs as the quota has cores (kubelet: " +

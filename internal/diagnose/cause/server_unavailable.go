@@ -191,7 +191,7 @@ func startServer(n *facts.Node) (s remedy.Step, ok bool) {
 		ID: "start-server", Kind: remedy.Command, Text: "Start it again",
 		Where: "the host of " + format.Name(n.Address),
 	}
-	switch c := n.Cgroup; {
+	switch c := n.Cgroup(); {
 	case c.Pod != "":
 	case c.Container != "" && strings.Contains(c.CPUPath, "docker"):
 		name := format.Shell(fmt.Sprintf("%.12s", c.Container))

@@ -102,8 +102,8 @@ func clientQuotaStep(n *facts.Node, cgroup, who string) remedy.Step {
 	case unitOf(cgroup) != "" && !inDocker:
 		s.ID = stepUnitLimit
 		s.Command, s.Undo = unitWithoutQuota(unitOf(cgroup), quota, period)
-	case cgroup != "" && limited && n.Cgroup.Version > 0:
-		s.Command, s.Undo = cgroupWithoutQuota(n.Cgroup.Version, cgroup, quota, period)
+	case cgroup != "" && limited && n.Cgroup().Version > 0:
+		s.Command, s.Undo = cgroupWithoutQuota(n.Cgroup().Version, cgroup, quota, period)
 	default:
 		s.Kind = remedy.Change
 		s.Text += ", or raise it: resources.limits.cpu of its container in Kubernetes, CPUQuota of its systemd unit"

@@ -1,6 +1,7 @@
 package cause_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -75,9 +76,11 @@ func TestClientQuotaStep(t *testing.T) {
 			for name, value := range map[string]float64{"cpu.quota_us": c.quotaUs, "cpu.period_us": 100000} {
 				r.sample(recording.CgroupPrefix+c.cgroup, name, value, value)
 			}
+			r.Snapshot(recording.Snapshot{
+				Source: recording.SourceHost, Subject: hostNode, Name: "cgroup", Body: fmt.Sprintf(`{"version":%d}`, c.version),
+			})
 			r.Index()
 			n := facts.New(r.Recording).Nodes[0]
-			n.Cgroup.Version = c.version
 			s := cause.ClientQuotaStep(n, c.cgroup, "app[7]").Finish()
 			if err := s.Check(); err != nil {
 				t.Error(err)

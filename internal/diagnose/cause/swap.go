@@ -174,11 +174,11 @@ func raiseMemoryLimit(n *facts.Node, limit string) (remedy.Step, bool) {
 		facts.LastValue(n.Series(series.ProcessSmapsSwap)))
 	need += need / 2
 	now, pid := facts.LastValue(n.CgroupSeries(limit, series.CgroupMemoryLimit)), n.ServerPID()
-	if limit == "" || pid == 0 || n.Cgroup.Version == 0 || need <= now {
+	if limit == "" || pid == 0 || n.Cgroup().Version == 0 || need <= now {
 		return remedy.Step{}, false
 	}
 	file := "/sys/fs/cgroup/memory" + limit + "/memory.limit_in_bytes"
-	if n.Cgroup.Version == 2 {
+	if n.Cgroup().Version == 2 {
 		file = "/sys/fs/cgroup" + limit + "/memory.max"
 		high := facts.LastValue(n.CgroupSeries(limit, series.CgroupMemoryHigh))
 		if high > 0 && (now <= 0 || high < now) {

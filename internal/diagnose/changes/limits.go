@@ -61,8 +61,8 @@ func (h *history) steps(s recording.Series, name, what string, text func(value f
 // slotMaps are changes of who owns the slots of a cluster, as the first node reports them that reports any.
 func slotMaps(c *facts.Case) (out []Change) {
 	for _, n := range c.Nodes {
-		for i := 1; i < len(n.ClusterViews); i++ {
-			before, now := n.ClusterViews[i-1], n.ClusterViews[i]
+		for i := 1; i < len(n.ClusterViews()); i++ {
+			before, now := n.ClusterViews()[i-1], n.ClusterViews()[i]
 			if moved := moved(before, now); moved > 0 {
 				out = append(out, Change{
 					Kind: Map, Names: []string{"map"}, Source: recording.SourceServer,

@@ -177,7 +177,7 @@ func (s *Side) readVersions(rec *recording.Recording, c *facts.Case) {
 		}
 	}
 	libraries := map[string]map[string]bool{}
-	for _, p := range c.Processes {
+	for _, p := range c.Processes() {
 		for _, l := range p.Libraries {
 			of := l.Name + " of " + p.Comm
 			if libraries[of] == nil {

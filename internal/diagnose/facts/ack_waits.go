@@ -42,7 +42,7 @@ func (n *Node) CountedAckWaits() (w AckWaits, ok bool) {
 	}
 	blocked := n.Series(series.BlockedClients)
 	always := 0.0
-	if len(n.AllClients) == 0 { // nobody says in what a client is blocked that always is
+	if len(n.AllClients()) == 0 { // nobody says in what a client is blocked that always is
 		always, _ = blocked.Min()
 	}
 	sum := 0.0

@@ -45,8 +45,13 @@ type Delay struct {
 	Count int64
 }
 
-// applicationsOf reads all profiles of a recording. One that does not parse was cut short, and is left out.
-func applicationsOf(rec *recording.Recording) []*Application {
+// Applications are the programs that were profiled. A profile that does not parse was cut short, and is left out.
+func (c *Case) Applications() []*Application {
+	return Once(c, "applications", (*Case).findApplications)
+}
+
+func (c *Case) findApplications() []*Application {
+	rec := c.Rec
 	table := tableOf(rec)
 	bySubject := map[string]*Application{}
 	var out []*Application
@@ -189,7 +194,7 @@ func (a *Application) Waits(match func(stacks.Meaning) bool) (w ThreadWait, ok b
 
 // WorstWait is the wait of the application in which the largest share of the calls waits.
 func (c *Case) WorstWait(match func(stacks.Meaning) bool) (worst ThreadWait, ok bool) {
-	for _, a := range c.Applications {
+	for _, a := range c.Applications() {
 		if w, found := a.Waits(match); found && w.Lasting() && (!ok || w.Share > worst.Share) {
 			worst, ok = w, true
 		}

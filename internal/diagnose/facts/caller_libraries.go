@@ -33,7 +33,7 @@ func (n *Node) librariesOf(c *Caller, byAddress map[string]recording.Library) []
 		return reported
 	}
 	var has, installed []recording.Library
-	for _, p := range n.Processes {
+	for _, p := range n.Processes() {
 		for _, l := range p.Libraries {
 			switch {
 			case p.PID != c.PID || c.PID == 0:

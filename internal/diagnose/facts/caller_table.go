@@ -276,7 +276,7 @@ func (b *callerTable) callers() []*Caller {
 		if caller == nil {
 			caller = &Caller{Name: name, PID: c.pid, Comm: c.comm}
 			if c.pid == 0 {
-				caller.HostName = b.node.HostNames[name]
+				caller.HostName = b.node.HostNames()[name]
 			} else {
 				caller.Comm = b.node.commOf(c.pid, c.comm)
 				caller.Name = b.node.ProcessName(c.pid, caller.Comm)

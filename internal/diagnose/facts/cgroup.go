@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"encoding/json"
 	"strings"
 
 	"slowpath/internal/recording"
@@ -39,10 +40,20 @@ type CgroupLevel struct {
 	PeriodUs int64 `json:"period_us"`
 }
 
+// Cgroup is where the server's limits are set.
+func (n *Node) Cgroup() Cgroup {
+	return Once(n, "cgroup", func(n *Node) (c Cgroup) {
+		if s, ok := n.Rec.SnapshotOf(recording.SourceHost, n.Address, "cgroup"); ok {
+			_ = json.Unmarshal([]byte(s.Body), &c)
+		}
+		return c
+	})
+}
+
 // PodText names the pod of the server; empty where there is none.
 func (c Cgroup) PodText() string { return recording.PodText(c.Pod, c.PodNamespace, c.PodName, "") }
 
 // Under reports whether the server runs in a cgroup, or below it.
 func (n *Node) Under(path string) bool {
-	return strings.HasPrefix(n.Cgroup.CPUPath+"/", strings.TrimSuffix(path, "/")+"/")
+	return strings.HasPrefix(n.Cgroup().CPUPath+"/", strings.TrimSuffix(path, "/")+"/")
 }

@@ -59,10 +59,22 @@ func ParseClients(body string) []Client {
 	return out
 }
 
+// AllClients are the lines of all snapshots of CLIENT LIST of the node, slowpath's own connections included.
+func (n *Node) AllClients() []Client {
+	return Once(n, "CLIENT LIST", func(n *Node) (out []Client) {
+		for _, s := range n.Rec.Snapshots {
+			if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "clients" {
+				out = append(out, ParseClients(s.Body)...)
+			}
+		}
+		return out
+	})
+}
+
 // Clients are all lines of CLIENT LIST that were recorded, without slowpath's own connections.
 func (n *Node) Clients() []Client {
 	var out []Client
-	for _, c := range n.AllClients {
+	for _, c := range n.AllClients() {
 		if !c.Self {
 			out = append(out, c)
 		}
@@ -81,7 +93,7 @@ func (n *Node) ClientNames(caller *Caller) (names []string) {
 	for _, k := range caller.Conns {
 		its[k.Client] = true
 	}
-	for _, c := range n.AllClients {
+	for _, c := range n.AllClients() {
 		if c.Name != "" && its[c.Addr] && !slices.Contains(names, c.Name) {
 			names = append(names, c.Name)
 		}

@@ -10,7 +10,7 @@ import (
 
 // masterBefore is the master that this node last followed before a time.
 func (n *Node) masterBefore(ns int64) (master cluster.Node, ok bool) {
-	for _, v := range n.ClusterViews {
+	for _, v := range n.ClusterViews() {
 		me, known := v.Map.Node(v.SelfID)
 		if !known || v.TimeNs >= ns || me.PrimaryID == "" {
 			continue
@@ -36,11 +36,13 @@ type ClusterView struct {
 	SelfID string
 }
 
-// clusterViewsOf are the maps that a node reported, in order of time. One that does not parse was cut short, and is
-// left out.
-func clusterViewsOf(rec *recording.Recording, address string) (out []ClusterView) {
-	for _, s := range rec.Snapshots {
-		if s.Source != recording.SourceServer || s.Subject != address || s.Name != "cluster-nodes" {
+// ClusterViews are the maps that the node reported, in order of time. One that does not parse was cut short, and is left
+// out.
+func (n *Node) ClusterViews() []ClusterView { return Once(n, "cluster maps", (*Node).findClusterViews) }
+
+func (n *Node) findClusterViews() (out []ClusterView) {
+	for _, s := range n.Rec.Snapshots {
+		if s.Source != recording.SourceServer || s.Subject != n.Address || s.Name != "cluster-nodes" {
 			continue
 		}
 		m, err := cluster.ParseNodes(s.Body)
@@ -56,8 +58,8 @@ func clusterViewsOf(rec *recording.Recording, address string) (out []ClusterView
 // isNode reports whether a line of CLUSTER NODES is of this node: by its id where it reported that itself, else by its
 // address.
 func (n *Node) isNode(line cluster.Node) bool {
-	if len(n.ClusterViews) > 0 && n.ClusterViews[0].SelfID != "" {
-		return n.ClusterViews[0].SelfID == line.ID
+	if len(n.ClusterViews()) > 0 && n.ClusterViews()[0].SelfID != "" {
+		return n.ClusterViews()[0].SelfID == line.ID
 	}
 	return line.Addr() == n.Address
 }
@@ -65,7 +67,7 @@ func (n *Node) isNode(line cluster.Node) bool {
 // lastSeen is the last line about this node in the maps of others.
 func (n *Node) lastSeen() (line cluster.Node, atNs int64) {
 	for _, other := range n.Nodes {
-		for _, v := range other.ClusterViews {
+		for _, v := range other.ClusterViews() {
 			if other == n || v.TimeNs < atNs {
 				continue
 			}
@@ -82,7 +84,7 @@ func (n *Node) lastSeen() (line cluster.Node, atNs int64) {
 // SlotsBefore is how many slots this node had in the first map that names it.
 func (n *Node) SlotsBefore() int {
 	for _, of := range append([]*Node{n}, n.Nodes...) {
-		for _, v := range of.ClusterViews {
+		for _, v := range of.ClusterViews() {
 			for _, one := range v.Map.Nodes {
 				if n.isNode(one) && one.Slots() > 0 {
 					return one.Slots()
@@ -96,10 +98,10 @@ func (n *Node) SlotsBefore() int {
 // SilentMasters are the addresses of masters with slots that this node's last cluster map has as failed, or as possibly
 // failed.
 func (n *Node) SilentMasters() (out []string) {
-	if len(n.ClusterViews) == 0 {
+	if len(n.ClusterViews()) == 0 {
 		return nil
 	}
-	for _, one := range n.ClusterViews[len(n.ClusterViews)-1].Nodes {
+	for _, one := range n.ClusterViews()[len(n.ClusterViews())-1].Nodes {
 		if one.Primary && len(one.Ranges) > 0 && (one.Failed() || one.HasFlag("fail?")) {
 			out = append(out, one.Addr())
 		}

@@ -30,7 +30,7 @@ func (n *Node) IdleLimitNs() int64 {
 
 // NodeTimeoutMs is cluster-node-timeout in milliseconds, of any node that reports it; 0 where there is no cluster.
 func (n *Node) NodeTimeoutMs() int {
-	if len(n.ClusterViews) == 0 && n.SlotsBefore() == 0 {
+	if len(n.ClusterViews()) == 0 && n.SlotsBefore() == 0 {
 		return 0
 	}
 	for _, one := range append([]*Node{n}, n.Nodes...) {

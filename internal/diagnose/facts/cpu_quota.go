@@ -88,8 +88,8 @@ func (n *Node) Throttling() []QuotaUse {
 
 // underCgroup reports whether a cgroup with a quota is one of the levels that the server runs under.
 func (n *Node) underCgroup(path string) bool {
-	return len(n.Cgroup.Levels) == 0 ||
-		slices.ContainsFunc(n.Cgroup.Levels, func(l CgroupLevel) bool { return l.Path == path })
+	return len(n.Cgroup().Levels) == 0 ||
+		slices.ContainsFunc(n.Cgroup().Levels, func(l CgroupLevel) bool { return l.Path == path })
 }
 
 func (n *Node) quotaUse(path string) QuotaUse {
@@ -112,7 +112,7 @@ func (n *Node) quotaUse(path string) QuotaUse {
 		if missing <= slack {
 			q.compareSeconds(n)
 		}
-		if child := childOf(path, n.Cgroup.CPUPath); child != "" {
+		if child := childOf(path, n.Cgroup().CPUPath); child != "" {
 			if used := n.CgroupSeries(child, series.CgroupUsage).Growth(); used > 0 {
 				q.Others = max(0, 1-used/q.UsedNs)
 			}
@@ -200,7 +200,7 @@ func childOf(level, path string) string {
 // known. Distributions fix faults in older versions, too.
 func (n *Node) KernelBefore(major, minor int) bool {
 	var a, b int
-	if _, err := fmt.Sscanf(n.Cgroup.Kernel, "%d.%d", &a, &b); err != nil {
+	if _, err := fmt.Sscanf(n.Cgroup().Kernel, "%d.%d", &a, &b); err != nil {
 		return false
 	}
 	return a < major || a == major && b < minor

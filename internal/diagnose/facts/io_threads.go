@@ -30,7 +30,7 @@ func (t IOThreads) Total() float64 { return t.Run + t.Wait }
 func (n *Node) IOThreads() IOThreads {
 	t := IOThreads{Configured: n.ConfigInt("io-threads")}
 	t.CPUs, _ = n.Series(series.CPUsAllowed).Last()
-	for _, l := range n.Cgroup.Levels {
+	for _, l := range n.Cgroup().Levels {
 		if l.QuotaUs > 0 && l.PeriodUs > 0 {
 			if q := float64(l.QuotaUs) / float64(l.PeriodUs); t.CPUs == 0 || q < t.CPUs {
 				t.CPUs, t.ByQuota = q, true

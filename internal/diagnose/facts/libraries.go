@@ -87,7 +87,7 @@ func (n *Node) Libraries() (out []recording.Library) {
 		}
 	}
 	var installed []recording.Library
-	for _, p := range n.Processes {
+	for _, p := range n.Processes() {
 		for _, l := range p.Libraries {
 			if l.How == recording.LibraryInstalled {
 				installed = append(installed, l)
@@ -143,7 +143,7 @@ func (n *Node) possibleLibraries(c *Caller, reported map[string]recording.Librar
 		return librariesOfRuntime["go"]
 	}
 	for name, list := range librariesOfRuntime {
-		if name != "go" && (strings.HasPrefix(c.Comm, name) || strings.HasPrefix(n.Programs[c.PID].Comm, name)) {
+		if name != "go" && (strings.HasPrefix(c.Comm, name) || strings.HasPrefix(n.Programs()[c.PID].Comm, name)) {
 			names = append(names, list...)
 		}
 	}

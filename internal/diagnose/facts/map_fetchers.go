@@ -82,7 +82,7 @@ func (c *Case) fetchers(askers map[int]int) MapFetchers {
 			all[caller.PID]++
 		}
 		// without the tap: the processes that the host's files show connections of
-		for _, p := range n.Processes {
+		for _, p := range n.Processes() {
 			all[p.PID] = max(all[p.PID], 1)
 		}
 	}
@@ -136,7 +136,7 @@ func (c *Case) librariesByPID() map[int]NameCounts {
 			}
 		}
 	}
-	for _, p := range c.Processes {
+	for _, p := range c.Processes() {
 		for _, l := range p.Libraries {
 			rank := 1
 			if l.How == recording.LibraryInstalled {

@@ -26,9 +26,11 @@ type ProcessSnapshot struct {
 	Libraries []recording.Library `json:"libraries"`
 }
 
-// processSnapshotsOf are those of a recording, in order of time. A damaged snapshot is left out.
-func processSnapshotsOf(rec *recording.Recording) (out []ProcessSnapshot) {
-	for _, s := range rec.Snapshots {
+// Processes are the host source's snapshots of calling processes, in order of time. A damaged snapshot is left out.
+func (c *Case) Processes() []ProcessSnapshot { return Once(c, "processes", (*Case).findProcesses) }
+
+func (c *Case) findProcesses() (out []ProcessSnapshot) {
+	for _, s := range c.Rec.Snapshots {
 		text, ok := strings.CutPrefix(s.Subject, recording.ProcessPrefix)
 		pid, err := strconv.Atoi(text)
 		if !ok || err != nil || s.Source != recording.SourceHost || s.Name != "process" {
@@ -39,7 +41,7 @@ func processSnapshotsOf(rec *recording.Recording) (out []ProcessSnapshot) {
 			out = append(out, p)
 		}
 	}
-	return append(out, callersOfProxies(rec, out)...)
+	return append(out, callersOfProxies(c.Rec, out)...)
 }
 
 // callersOfProxies are processes with libraries of which only that and their runtime is known, since they have no
@@ -61,7 +63,7 @@ func callersOfProxies(rec *recording.Recording, known []ProcessSnapshot) (out []
 
 // process is the last snapshot of a process; the zero one where there is none.
 func (c *Case) process(pid int) (last ProcessSnapshot) {
-	for _, p := range c.Processes {
+	for _, p := range c.Processes() {
 		if p.PID == pid {
 			last = p
 		}
@@ -71,11 +73,11 @@ func (c *Case) process(pid int) (last ProcessSnapshot) {
 
 // commOf is the name of a process, where a source read it, else that of one of its threads.
 func (c *Case) commOf(pid int, thread string) string {
-	return cmp.Or(c.process(pid).Comm, c.Programs[pid].Comm, thread)
+	return cmp.Or(c.process(pid).Comm, c.Programs()[pid].Comm, thread)
 }
 
-// CgroupOf is the path of the CPU cgroup of a client's process; empty where the host source did not see the process.
-func (c *Case) CgroupOf(pid int) string { return c.process(pid).Cgroup }
+// CgroupPath is the path of the CPU cgroup of a client's process; empty where the host source did not see the process.
+func (c *Case) CgroupPath(pid int) string { return c.process(pid).Cgroup }
 
 // ServerPID is the id of the server's process, or the proxy's, in the PID namespace of this host; 0 where the host
 // source did not see it.
@@ -93,7 +95,7 @@ func (n *Node) ServerPID() int {
 // ownPIDs are slowpath's own processes, as far as the host source saw them.
 func (c *Case) ownPIDs() map[int]bool {
 	out := map[int]bool{}
-	for _, p := range c.Processes {
+	for _, p := range c.Processes() {
 		if p.Self {
 			out[p.PID] = true
 		}
@@ -134,7 +136,7 @@ func (c *Case) IsGo(pid int) bool {
 // another one, or not known.
 func (c *Case) InterpreterLock(pid int) string {
 	for _, runtime := range []string{recording.ProfilePython, recording.ProfileRuby} {
-		if strings.HasPrefix(c.commOf(pid, ""), runtime) || strings.HasPrefix(c.Programs[pid].Comm, runtime) {
+		if strings.HasPrefix(c.commOf(pid, ""), runtime) || strings.HasPrefix(c.Programs()[pid].Comm, runtime) {
 			return runtime
 		}
 	}

@@ -46,7 +46,7 @@ func (c *Case) Redirects() (r Redirects) {
 // openSlots are the slot migrations that a node itself reports.
 func (n *Node) openSlots() (out []string) {
 	seen := map[string]bool{}
-	for _, v := range n.ClusterViews {
+	for _, v := range n.ClusterViews() {
 		for _, node := range v.Map.Nodes {
 			for _, move := range node.Migrating {
 				to := move.NodeID

@@ -93,7 +93,7 @@ func gapNear(answers []int64, atNs int64, within Span) (gap Span) {
 // OOMKills is how many processes the kernel killed in the server's cgroup because it had reached its memory limit.
 func (n *Node) OOMKills() (killed float64) {
 	for _, of := range []series.Name{series.CgroupMemoryControl("oom_kill"), series.CgroupMemoryEvents("oom_kill")} {
-		for _, level := range n.Cgroup.Levels {
+		for _, level := range n.Cgroup().Levels {
 			killed = max(killed, n.CgroupSeries(level.Path, of).Growth())
 		}
 	}

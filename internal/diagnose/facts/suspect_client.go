@@ -30,7 +30,7 @@ func (n *Node) WhoSent(s account.Suspect) Who {
 		return w
 	}
 	var same Client
-	for _, c := range n.AllClients {
+	for _, c := range n.AllClients() {
 		if !c.Self && (s.Client == "" && sameAs(c.Cmd, s.Command) ||
 			s.Client != "" && HostOf(c.Addr) == HostOf(s.Client) && c.LibName != "") {
 			same = c
@@ -47,7 +47,7 @@ func (n *Node) WhoSent(s account.Suspect) Who {
 // the one user of all clients; empty where there are several.
 func (n *Node) UserOf(s account.Suspect) string {
 	var its, all []string
-	for _, c := range n.AllClients {
+	for _, c := range n.AllClients() {
 		if c.Self || c.User == "" {
 			continue
 		}

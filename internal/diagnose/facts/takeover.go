@@ -138,7 +138,7 @@ func (n *Node) failedWithoutSuccessor() bool {
 	if last == 0 || n.lastAnswerOfAny()-last < n.answersEvery() || n.stoppedSince(last) > 0 {
 		return false
 	}
-	if replicas, _ := n.Series(series.ConnectedSlaves).Max(); len(n.ClusterViews) == 0 && replicas > 0 {
+	if replicas, _ := n.Series(series.ConnectedSlaves).Max(); len(n.ClusterViews()) == 0 && replicas > 0 {
 		// without cluster, Sentinel or an operator promotes another node, which may not be watched
 		return n.RefusedSince(last) > 0
 	}

@@ -37,9 +37,9 @@ func (n *Node) Who(address, process string, at int64) Who {
 		}
 	}
 	if w.PID == 0 {
-		w.HostName = n.HostNames[HostOf(address)]
+		w.HostName = n.HostNames()[HostOf(address)]
 	} else {
-		w.Program = n.Programs[w.PID]
+		w.Program = n.Programs()[w.PID]
 		w.Process = n.ProcessName(w.PID, strings.TrimSuffix(w.Process, fmt.Sprintf("[%d]", w.PID)))
 	}
 	return w
@@ -140,13 +140,15 @@ func shortID(id string) string { return id[:min(len(id), 12)] }
 
 // ProcessName is a process for a message: what it runs, or else the name that a source gave it, with its number.
 func (c *Case) ProcessName(pid int, comm string) string {
-	return fmt.Sprintf("%s[%d]", cmp.Or(c.Programs[pid].Name, comm), pid)
+	return fmt.Sprintf("%s[%d]", cmp.Or(c.Programs()[pid].Name, comm), pid)
 }
 
-// programsOf are what the processes of a recording run, by their number, as they were seen last.
-func programsOf(rec *recording.Recording) map[int]recording.Program {
+// Programs are what processes run, by their number, as they were seen last.
+func (c *Case) Programs() map[int]recording.Program { return Once(c, "programs", (*Case).findPrograms) }
+
+func (c *Case) findPrograms() map[int]recording.Program {
 	out := map[int]recording.Program{}
-	for _, s := range rec.Snapshots {
+	for _, s := range c.Rec.Snapshots {
 		number, ok := strings.CutPrefix(s.Subject, recording.ProcessPrefix)
 		pid, err := strconv.Atoi(number)
 		var p recording.Program
@@ -160,13 +162,15 @@ func programsOf(rec *recording.Recording) map[int]recording.Program {
 // HostText is the host of an address with its name, where it has one: "10.0.0.7 (app-3)".
 func (c *Case) HostText(address string) string {
 	host := HostOf(address)
-	return HostText(host, c.HostNames[host])
+	return HostText(host, c.HostNames()[host])
 }
 
-// hostNamesOf are the names of other hosts that call, by their address.
-func hostNamesOf(rec *recording.Recording) map[string]string {
+// HostNames are the names of other hosts that call, by their address.
+func (c *Case) HostNames() map[string]string { return Once(c, "names of hosts", (*Case).findHostNames) }
+
+func (c *Case) findHostNames() map[string]string {
 	out := map[string]string{}
-	for _, s := range rec.Snapshots {
+	for _, s := range c.Rec.Snapshots {
 		address, ok := strings.CutPrefix(s.Subject, recording.HostPrefix)
 		var h recording.HostName
 		if ok && s.Name == recording.SnapshotHostName && json.Unmarshal([]byte(s.Body), &h) == nil {

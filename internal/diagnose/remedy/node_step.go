@@ -23,7 +23,7 @@ func Continue(n *facts.Node) (s Step, ok bool) {
 // frozen, else by a signal. They are empty where neither the cgroup nor the process id is known.
 func GoOn(n *facts.Node, cgroup string, pid int) (command, undo string) {
 	switch {
-	case cgroup != "" && n.Cgroup.Version == 1:
+	case cgroup != "" && n.Cgroup().Version == 1:
 		file := format.Shell("/sys/fs/cgroup/freezer" + cgroup + "/freezer.state")
 		return "echo THAWED > " + file, "echo FROZEN > " + file
 	case cgroup != "":
@@ -37,7 +37,7 @@ func GoOn(n *facts.Node, cgroup string, pid int) (command, undo string) {
 
 // WhatRunsIt says what to look at of the systemd unit, the container or the pod of a server, as far as they are known.
 func WhatRunsIt(n *facts.Node) string {
-	c := n.Cgroup
+	c := n.Cgroup()
 	switch {
 	case c.Pod != "":
 		return ", \"Last State\" of " + format.Name(c.PodText())

@@ -95,7 +95,7 @@ func callersTime(c *facts.Case) (out []CallerTime) {
 			w = w.Since(first[pid])
 		}
 		if w.Ns > 0 {
-			out = append(out, callerTime(cmp.Or(c.Programs[pid].Name, "a process"), pid, source[pid], w))
+			out = append(out, callerTime(cmp.Or(c.Programs()[pid].Name, "a process"), pid, source[pid], w))
 		}
 	}
 	slices.SortFunc(out, func(a, b CallerTime) int {

@@ -107,11 +107,11 @@ func (t *callerTable) row(name string, pid int) *callerRow {
 	}
 	r = &callerRow{Caller: Caller{Name: name, PID: pid}, libraries: map[string]bool{}, names: map[string]bool{}}
 	if pid == 0 {
-		r.HostName = t.c.HostNames[name]
+		r.HostName = t.c.HostNames()[name]
 		t.byHost[name] = r
 		return r
 	}
-	p := t.c.Programs[pid]
+	p := t.c.Programs()[pid]
 	r.Name, r.Processes = cmp.Or(p.Name, name), 1
 	r.User, r.Unit, r.Container, r.Pod = p.User, p.Unit, p.Container, p.Pod
 	r.PodNamespace, r.PodName, r.ContainerName, r.Deployment = p.PodNamespace, p.PodName, p.ContainerName, p.Deployment

@@ -252,7 +252,7 @@ func toldClients(n *facts.Node, say say) {
 	hosts, monitors := facts.NameCounts{}, facts.NameCounts{}
 	seen := map[int64]bool{} // CLIENT LIST may be there several times
 	var largest facts.Client
-	for _, c := range n.AllClients {
+	for _, c := range n.AllClients() {
 		if c.Self || seen[c.ID] {
 			continue
 		}
