@@ -105,7 +105,7 @@ func ownWork(t facts.LoopTime) (p facts.LoopPart, ok bool) {
 // recordedDefrag is what the server itself records of active defragmentation.
 func recordedDefrag(n *facts.Node) *Finding {
 	h := n.ClaimOfSuspects(func(s account.Suspect) bool { return s.Kind == account.KindDefrag })
-	if !h.Matters() || n.LoopTime().Samples >= facts.FewLoopSamples {
+	if !h.Matters() || n.LoopTime().Samples >= facts.FewSamples {
 		return nil
 	}
 	f := finding(n, h.Claim)

@@ -30,7 +30,7 @@ func (f *Finding) supportLoop(n *facts.Node, p facts.LoopPart) {
 		in += " → " + p.Called
 	}
 	rest := ""
-	if t.RestSamples >= facts.FewLoopSamples {
+	if t.RestSamples >= facts.FewSamples {
 		rest = "; in the rest of the watch " + format.Percent(float64(p.RestSamples)/float64(t.RestSamples))
 	}
 	f.support(recording.SourceProfile, float64(p.Samples), "samples",

@@ -223,22 +223,3 @@ func (a *Application) ThreadNoun() string {
 
 // IsPoolWait reports whether a stack waits for a connection of a pool.
 func IsPoolWait(m stacks.Meaning) bool { return m.State == stacks.PoolWait }
-
-// CallersAreAmong reports whether every process that calls is one of the applications, by its name, of which comm has
-// 15 characters.
-func (c *Case) CallersAreAmong(apps []*Application) bool {
-	known := map[string]bool{}
-	for _, a := range apps {
-		known[a.Name[:min(len(a.Name), 15)]] = true
-	}
-	seen := 0
-	for _, n := range c.Nodes {
-		for _, caller := range n.Callers() {
-			if !known[caller.Comm] {
-				return false
-			}
-			seen++
-		}
-	}
-	return seen > 0
-}

@@ -169,3 +169,36 @@ func (n *Node) CallerByPID(pid int) *Caller {
 	}
 	return &Caller{Name: fmt.Sprintf("process %d", pid), PID: pid}
 }
+
+// CallersAreAmong reports whether every process that calls is one of the applications, by its name, of which comm has
+// 15 characters.
+func (c *Case) CallersAreAmong(apps []*Application) bool {
+	known := map[string]bool{}
+	for _, a := range apps {
+		known[a.Name[:min(len(a.Name), 15)]] = true
+	}
+	seen := 0
+	for _, n := range c.Nodes {
+		for _, caller := range n.Callers() {
+			if !known[caller.Comm] {
+				return false
+			}
+			seen++
+		}
+	}
+	return seen > 0
+}
+
+// SlowForCaller reports whether slow calls are a pattern of the calls of one process.
+func (n *Node) SlowForCaller() bool {
+	slow := map[int]int{}
+	for _, a := range n.Ledger.Slow {
+		if pid := PIDOf(a.Call.Client); pid > 0 && a.Call.Node == n.Address {
+			slow[pid]++
+		}
+	}
+	return slices.ContainsFunc(n.Callers(), func(c *Caller) bool {
+		k := slow[c.PID]
+		return Affected{Calls: k, Share: float64(k) / float64(max(c.AppCalls(), 1))}.Pattern()
+	})
+}

@@ -45,6 +45,22 @@ func (c Code) Text() string {
 	return c.Function + ", in " + c.Library
 }
 
+const (
+	// FewSamples of a CPU are too few for a share.
+	// Bound: statistics, the standard error of a share of 10 samples is up to 16 percentage points.
+	FewSamples = 10
+	// mostOfSamples: what a thread did in more of its samples is the reason why it was busy.
+	// Bound: majority, of the samples, by the lower end of their interval.
+	mostOfSamples = 0.5
+)
+
+// mostly reports whether a thread did something in so many of its samples that it is the reason why it was busy, beyond
+// chance.
+func mostly(samples, of int) bool {
+	low, _ := stats.Proportion(samples, of)
+	return of >= FewSamples && low > mostOfSamples
+}
+
 // CodeIn is where threads of a process were most of the samples in stretches of time, of those samples that of takes;
 // false where these are few, or no function of the application is, beyond chance, in more than half of them.
 func (n *Node) CodeIn(pid int, spans Spans, of func(CodeSample) bool) (c Code, ok bool) {
@@ -55,7 +71,7 @@ func (n *Node) CodeIn(pid int, spans Spans, of func(CodeSample) bool) (c Code, o
 			in = append(in, s)
 		}
 	}
-	if c.Samples = len(in); c.Samples < FewLoopSamples {
+	if c.Samples = len(in); c.Samples < FewSamples {
 		return c, false
 	}
 	for depth := 0; ; depth++ { // from caller to callee, while most are in the same one
@@ -69,7 +85,7 @@ func (n *Node) CodeIn(pid int, spans Spans, of func(CodeSample) bool) (c Code, o
 		if len(top) == 0 {
 			break
 		}
-		if low, _ := stats.Proportion(places[top[0]], c.Samples); low <= mostOfLoop {
+		if !mostly(places[top[0]], c.Samples) {
 			break
 		}
 		in = slices.DeleteFunc(in, func(s CodeSample) bool {
@@ -99,7 +115,7 @@ func (n *Node) LockHeld(pid int) (share float64, code Code, ok bool) {
 		}
 	}
 	code, _ = n.CodeIn(pid, Spans{{n.StartNs, n.EndNs}}, func(s CodeSample) bool { return s.HoldsLock })
-	return float64(len(held)) / float64(max(len(all), 1)), code, len(all) >= FewLoopSamples
+	return float64(len(held)) / float64(max(len(all), 1)), code, len(all) >= FewSamples
 }
 
 // HolderCode is where threads of a process were while others of it slept until they woke them: it had what those waited

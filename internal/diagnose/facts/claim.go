@@ -1,8 +1,6 @@
 package facts
 
 import (
-	"slices"
-
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/recording"
 )
@@ -128,20 +126,6 @@ func (c Claim) Matters() bool {
 // HealthyMaxShare of all.
 func (f Affected) Pattern() bool {
 	return f.Calls >= HealthyMinCalls && f.Share > HealthyMaxShare
-}
-
-// SlowForCaller reports whether slow calls are a pattern of the calls of one process.
-func (n *Node) SlowForCaller() bool {
-	slow := map[int]int{}
-	for _, a := range n.Ledger.Slow {
-		if pid := PIDOf(a.Call.Client); pid > 0 && a.Call.Node == n.Address {
-			slow[pid]++
-		}
-	}
-	return slices.ContainsFunc(n.Callers(), func(c *Caller) bool {
-		k := slow[c.PID]
-		return Affected{Calls: k, Share: float64(k) / float64(max(c.AppCalls(), 1))}.Pattern()
-	})
 }
 
 // maxHealthyWaitNs is the longest wait that may happen now and then in a healthy system.

@@ -5,8 +5,6 @@ import (
 
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // CommandsPerSecond is the server's own count of commands per second.
@@ -91,16 +89,6 @@ func (n *Node) ProbeWorkNs() int64 {
 	return int64(usec / calls * 1000)
 }
 
-// WorkNsOf is the server's own mean time for a command in nanoseconds; 0 where it does not count that.
-func (n *Node) WorkNsOf(op string) int64 {
-	command := series.InCommandstats(op)
-	calls := n.Growth(series.CommandCalls(command))
-	if calls == 0 {
-		return 0
-	}
-	return int64(n.Growth(series.CommandUsec(command)) / calls * 1000)
-}
-
 // TapCalls is how many calls of a command the tap saw, at the end that saw most.
 func (n *Node) TapCalls(op string) int64 {
 	by := n.tapCallsBy(op)
@@ -117,9 +105,4 @@ func (n *Node) tapCallsBy(op string) map[string]int64 {
 		}
 	}
 	return by
-}
-
-// TotalOf is the number of calls in a histogram, and their time in nanoseconds.
-func TotalOf(h *hdrhistogram.Histogram) (count float64, ns int64) {
-	return float64(h.TotalCount()), int64(h.Mean() * float64(h.TotalCount()))
 }

@@ -51,50 +51,17 @@ var blockingCommands = WordSet(strings.Join(recording.BlockingCommands(), " "))
 var LongWaitCommands = WordSet(strings.Join(recording.BlockingCommands(), " ") +
 	" SUBSCRIBE PSUBSCRIBE SSUBSCRIBE MONITOR")
 
-var (
-	flushCommands  = WordSet("FLUSHALL FLUSHDB")
-	forkCommands   = WordSet("BGSAVE BGREWRITEAOF SYNC PSYNC")
-	scriptCommands = WordSet("EVAL EVALSHA EVAL_RO EVALSHA_RO FCALL FCALL_RO")
-	// freeingCommands are commands of constant time that drop a whole value, and take long where a big one is freed at
-	// once. GET and the like drop an expired key.
-	freeingCommands = WordSet(`
-	DEL UNLINK GETDEL RENAME RENAMENX EXPIRE PEXPIRE EXPIREAT PEXPIREAT SET SETEX PSETEX GETSET GETEX
-	MSET COPY RESTORE MOVE
-`)
-	// replyingCommands are commands that reply with the values they find: bytes may be what takes the time, not the
-	// number of elements.
-	replyingCommands = WordSet(`
-	GET GETRANGE SUBSTR GETSET GETDEL GETEX MGET HGET HMGET HGETALL HVALS LRANGE LINDEX LPOP RPOP
-	SMEMBERS SRANDMEMBER SPOP ZRANGE ZREVRANGE ZRANGEBYSCORE XRANGE XREVRANGE XREAD XREADGROUP DUMP SORT
-	SORT_RO SUNION SINTER SDIFF EVAL
-`)
-	// storingCommands are commands whose arguments may be big.
-	storingCommands = WordSet(`
-	SET SETEX PSETEX SETNX GETSET MSET MSETNX APPEND SETRANGE HSET HMSET HSETNX LPUSH RPUSH LPUSHX
-	RPUSHX SADD ZADD XADD RESTORE PUBLISH SETBIT PFADD PFMERGE BITOP
-`)
-)
-
-// MultiKeyCommands are the commands that take any number of keys, members or fields, at a constant cost each.
-var MultiKeyCommands = WordSet(`
-	MGET MSET MSETNX DEL UNLINK EXISTS TOUCH HMGET HSET HMSET HDEL SADD SREM SMISMEMBER ZADD ZREM
-	ZMSCORE LPUSH RPUSH PFADD GEOADD XDEL
-`)
-
-// movingCommands are those of programs that have keys move from server to server, and look for them before.
-var movingCommands = WordSet("MIGRATE DUMP SCAN KEYS TYPE TTL PTTL EXISTS DEL UNLINK OBJECT MEMORY DBSIZE RANDOMKEY")
-
-// sessionCommands are those that any program sends beside its work.
-var sessionCommands = WordSet("PING INFO AUTH HELLO SELECT CLIENT COMMAND CONFIG CLUSTER")
-
-// walkingCommands are the commands that walk the keyspace, or a collection in which a framework keeps its keys.
-var walkingCommands = WordSet("KEYS SCAN SMEMBERS HGETALL HKEYS HVALS LRANGE ZRANGE ZRANGEBYSCORE ZREVRANGE SUNION " +
-	"SORT")
-
 // IsMigration reports whether a suspect is a command that moves a value from server to server. RESTORE-ASKING is sent
 // by MIGRATE alone, in a cluster; RESTORE by MIGRATE, and by programs that copy databases; those of IsSlotMigration by
 // Codis.
 func IsMigration(s account.Suspect) bool {
 	return s.Kind == account.KindCommand && (s.Command == "MIGRATE" || s.Command == "RESTORE-ASKING" ||
 		s.Command == "RESTORE" || IsSlotMigration(s.Command))
+}
+
+// IsSlotMigration reports whether a command, as SLOWLOG and the tap name it, is one by which Codis moves keys of slots
+// from server to server. SLOTSMGRT-EXEC-WRAPPER is none: it does what a call of a user asks for.
+func IsSlotMigration(command string) bool {
+	return strings.HasPrefix(command, "SLOTSRESTORE") ||
+		strings.HasPrefix(command, "SLOTSMGRT") && !strings.HasPrefix(command, "SLOTSMGRT-EXEC")
 }

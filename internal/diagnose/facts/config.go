@@ -27,16 +27,3 @@ func (n *Node) IdleLimitNs() int64 {
 	}
 	return seconds * 1e9
 }
-
-// NodeTimeoutMs is cluster-node-timeout in milliseconds, of any node that reports it; 0 where there is no cluster.
-func (n *Node) NodeTimeoutMs() int {
-	if len(n.ClusterViews()) == 0 && n.SlotsBefore() == 0 {
-		return 0
-	}
-	for _, one := range append([]*Node{n}, n.Nodes...) {
-		if ms := one.ConfigInt("cluster-node-timeout"); ms > 0 {
-			return ms
-		}
-	}
-	return 0
-}

@@ -263,3 +263,36 @@ func CommonHandshake(conns []*Conn) string {
 	}
 	return best
 }
+
+// openedForMap reports whether it was opened for nothing but a question or two, and closed.
+func (k *Conn) openedForMap() bool {
+	return k.Handshake == nil && k.CloseNs > 0 && k.Calls > 0 && k.Calls <= maxMapConnCalls
+}
+
+// maxMapConnCalls is the most calls of a connection that was opened for the map: HELLO, AUTH, CLIENT SETINFO twice,
+// CLIENT SETNAME, SELECT, and the question.
+// Bound: library, the seven commands that libraries may begin a connection with, and one more.
+const maxMapConnCalls = 8
+
+// PercentilesOf are those of a property of some connections.
+func PercentilesOf(conns []*Conn, of func(*Conn) int64) Percentiles {
+	var ns []int64
+	for _, c := range conns {
+		ns = append(ns, of(c))
+	}
+	return PercentilesOfNs(ns)
+}
+
+const (
+	// minIdleNs is the time since the last call from which a connection was idle: longer than callers hold one between
+	// two calls of one task.
+	// Bound: guess.
+	minIdleNs = int64(100e6)
+	// LongIdleNs is the shortest pause in nanoseconds after which a path may have forgotten a connection. Those that
+	// forget do so after minutes; a second is far above the gaps of busy callers.
+	// Bound: guess.
+	LongIdleNs = int64(1e9)
+	// minCallsOfConn: one call of a connection does not tell what else comes on it.
+	// Bound: arithmetic, more than one.
+	minCallsOfConn = 2
+)

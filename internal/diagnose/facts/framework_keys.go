@@ -56,3 +56,7 @@ func (n *Node) FrameworkOf(s account.Suspect) string {
 	}
 	return ""
 }
+
+// walkingCommands are the commands that walk the keyspace, or a collection in which a framework keeps its keys.
+var walkingCommands = WordSet("KEYS SCAN SMEMBERS HGETALL HKEYS HVALS LRANGE ZRANGE ZRANGEBYSCORE ZREVRANGE SUNION " +
+	"SORT")

@@ -1,9 +1,5 @@
 package facts
 
-import (
-	"slowpath/internal/recording/series"
-)
-
 // Handovers are connections that one thread of a caller gave to another, which had slept until then.
 type Handovers struct {
 	*Caller
@@ -53,23 +49,6 @@ func (n *Node) HandoversOf(c *Caller) (h Handovers, ok bool) {
 	return h, h.Handed > 0
 }
 
-// ServedThreads is at least how many threads of a process were woken by those that read the replies on a connection,
-// on the one with the least; 0 where it is not known, or where more threads read than there are connections: then they
-// wake each other for other reasons.
-func (n *Node) ServedThreads(u PoolUse) (least int) {
-	readers, ok := n.ProcessSeries(u.PID, series.Readers).Last()
-	if !ok || int(readers) > len(u.Used) {
-		return 0
-	}
-	for i, k := range u.Used {
-		last, _ := n.Rec.LastConnUse(k.Client)
-		if i == 0 || int(last.Served) < least {
-			least = int(last.Served)
-		}
-	}
-	return least
-}
-
 // InTurns reports whether threads of a process use one of its connections in turns, each for fewer calls than a request
 // may well make one after the other: they share it, and none of them makes all these calls. Of a Go program the threads
 // say nothing, since goroutines move between them.
@@ -81,19 +60,3 @@ func (n *Node) InTurns(pid int, k *Conn) bool {
 // LoopCalls is how many calls one after the other are a loop: a request may well make fewer that depend on each other.
 // Bound: slowpath, CHAIN_CALLS of the tap.
 const LoopCalls = 10
-
-// OneThreadEach reports whether as many threads of a process read replies as it has connections, and none of them was
-// seen to wait for one: no call waits, however busy the connections are. Of a Go program that says nothing: as many
-// threads as connections is chance, since goroutines call and wait.
-func (n *Node) OneThreadEach(u PoolUse) bool {
-	if n.IsGo(u.PID) {
-		return false
-	}
-	for _, k := range u.Used {
-		if last, _ := n.Rec.LastConnUse(k.Client); last.Turns == 0 || last.Handed > 0 {
-			return false
-		}
-	}
-	readers, ok := n.ProcessSeries(u.PID, series.Readers).Last()
-	return ok && int(readers) == len(u.Used)
-}

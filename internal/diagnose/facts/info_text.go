@@ -65,20 +65,3 @@ func (n *Node) MasterAddress() string {
 	}
 	return net.JoinHostPort(host, strconv.Itoa(int(port)))
 }
-
-// ClusterDownNs is for how long the node said, until its last answer, that its cluster is down, in nanoseconds.
-func (n *Node) ClusterDownNs() int64 {
-	since := int64(0)
-	for _, t := range n.InfoTexts {
-		switch {
-		case t.ClusterState != "fail":
-			since = 0
-		case since == 0:
-			since = max(t.TimeNs, n.StartNs)
-		}
-	}
-	if since == 0 {
-		return 0
-	}
-	return max(min(n.lastAnswer(n.EndNs), n.EndNs)-since, 0)
-}

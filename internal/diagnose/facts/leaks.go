@@ -9,10 +9,6 @@ const (
 	// minLeaked is the least number of leaked connections: a single one that is kept apart is a subscriber's or a
 	// lock's.
 	minLeaked = MinRedials
-	// minIdleNs is the time since the last call from which a connection was idle: longer than callers hold one between
-	// two calls of one task.
-	// Bound: guess.
-	minIdleNs = int64(100e6)
 	// sampleDelayNs is how long before the end of the watch samples may miss the last use.
 	// Bound: slowpath, connections report themselves each second while they are used (status_ns of the tap).
 	sampleDelayNs = int64(2e9)

@@ -7,7 +7,6 @@ import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/profile/stacks"
-	"slowpath/internal/stats"
 )
 
 // LoopTime is what the main thread of a server did while slow calls waited and neither a command nor a job of the
@@ -37,19 +36,9 @@ type LoopPart struct {
 	called    map[[2]string]int
 }
 
-const (
-	// FewLoopSamples are too few for a share.
-	// Bound: statistics, the standard error of a share of 10 samples is up to 16 percentage points.
-	FewLoopSamples = 10
-	// mostOfLoop: what the thread did in more of its samples is the reason why it was busy.
-	// Bound: majority, of the samples, by the lower end of their interval.
-	mostOfLoop = 0.5
-)
-
 // Mostly reports whether so many samples while calls waited have something that it is the reason, beyond chance.
 func (t LoopTime) Mostly(samples int) bool {
-	low, _ := stats.Proportion(samples, t.Samples)
-	return t.Samples >= FewLoopSamples && low > mostOfLoop
+	return mostly(samples, t.Samples)
 }
 
 // Nameless is the share of the samples while calls waited whose functions have no names, where it is the larger part;

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/account"
-	"slowpath/internal/recording"
 )
 
 // LossKind is a kind of time that callers lose outside of slow calls.
@@ -35,47 +34,6 @@ type Loss struct {
 	AllNs float64
 }
 
-// LostNs is the time of a kind that callers of the node spent and can have lost, in nanoseconds; 0 where no source
-// counts it.
-func (n *Node) LostNs(kind LossKind) float64 {
-	if kind == LostInCalls {
-		return max(n.CallTimeNs()-float64(n.slowExcessNs()), 0)
-	}
-	if n.Ledger.Users.Calls == 0 {
-		return 0
-	}
-	switch l := n.Overhead(n.Callers()); kind {
-	case LostOpening:
-		return float64(l.OpeningNs + l.PingNs + l.DNSQueryNs)
-	case LostSilent:
-		return float64(l.UnansweredNs)
-	}
-	return 0
-}
-
-// CallTimeNs is the time of all calls to the node, slow or not, in nanoseconds: of its users where the tap saw them,
-// else of slowpath's own. In a recording that was thinned the histograms count all calls, its connections do not.
-func (n *Node) CallTimeNs() float64 {
-	if ns := TotalInFlightNs(n.Timelines()); ns > 1 && !n.Rec.Thinned() {
-		return ns
-	}
-	if users := n.Ledger.Users; users.Calls > 0 {
-		return float64(users.TotalNs) / float64(len(n.Nodes))
-	}
-	var ns int64
-	for _, p := range n.Ledger.Paths {
-		if p.Node == n.Address {
-			ns += p.TotalNs
-		}
-	}
-	for _, c := range n.Rec.Calls {
-		if c.Source == recording.SourceProbe && c.Node == n.Address && c.Error != "" {
-			ns += max(c.EndNs-c.IntendedNs, n.Ledger.ThresholdNs) // a call that fails is as bad as one that is slow
-		}
-	}
-	return float64(ns)
-}
-
 // MeanCallNs is how long calls to the node took on average, in nanoseconds: those of its users where the tap saw them,
 // else slowpath's own.
 func (n *Node) MeanCallNs() int64 {
@@ -84,17 +42,6 @@ func (n *Node) MeanCallNs() int64 {
 		of = n.Ledger.Probe
 	}
 	return of.TotalNs / int64(max(of.Calls, 1))
-}
-
-// slowExcessNs is the excess of the slow calls that CallTimeNs counts, in nanoseconds.
-func (n *Node) slowExcessNs() (ns int64) {
-	users := n.Ledger.Users.Calls > 0
-	for _, a := range n.Ledger.Slow {
-		if a.Call.Node == n.Address && (a.Call.Source == recording.SourceTap) == users {
-			ns += a.ExcessNs
-		}
-	}
-	return ns
 }
 
 // CallNs is what something explains of a slow call.

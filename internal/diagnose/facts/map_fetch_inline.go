@@ -81,11 +81,6 @@ func (c *Case) InlineFetches() (in InlineFetch) {
 	return in
 }
 
-// openedForMap reports whether it was opened for nothing but a question or two, and closed.
-func (k *Conn) openedForMap() bool {
-	return k.Handshake == nil && k.CloseNs > 0 && k.Calls > 0 && k.Calls <= maxMapConnCalls
-}
-
 // guess recognises node-redis and redis-py by how they fetch the map. ioredis opens a connection for it as well, but
 // gives it a name, and does not wait. Where other connections have names too, the application may name all of them:
 // then the two look alike.
@@ -114,11 +109,6 @@ func (c *Case) othersNamed() bool {
 	}
 	return false
 }
-
-// maxMapConnCalls is the most calls of a connection that was opened for the map: HELLO, AUTH, CLIENT SETINFO twice,
-// CLIENT SETNAME, SELECT, and the question.
-// Bound: library, the seven commands that libraries may begin a connection with, and one more.
-const maxMapConnCalls = 8
 
 // ownNamedConns is how many connections of slowpath have names, without the probe's fresh ones.
 // Bound: slowpath, its connections with a name.

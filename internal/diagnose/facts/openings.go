@@ -83,3 +83,8 @@ func (o OpenTimes) OpenedJustBefore(c recording.Call, ns int64) bool {
 	at := o.last(c.Conn, c.EndNs)
 	return at >= 0 && o[c.Conn][at] > c.StartNs-ns
 }
+
+// isRefusedDial reports whether a close is that of a connection which could not be made, because the port refused it.
+func isRefusedDial(d recording.ConnDetail) bool {
+	return d.Side == recording.Client && d.AgeNs == 0 && d.Reason == recording.CloseRefused
+}

@@ -108,11 +108,6 @@ func (n *Node) failedAttempts() (out []failedAttempt) {
 	return out
 }
 
-// isRefusedDial reports whether a close is that of a connection which could not be made, because the port refused it.
-func isRefusedDial(d recording.ConnDetail) bool {
-	return d.Side == recording.Client && d.AgeNs == 0 && d.Reason == recording.CloseRefused
-}
-
 // silenceAtEnd is the time from the last answer to the end of the watch, where calls of the probe waited for most of it
 // and no attempt had failed yet, with the attempts that still waited; none where there is no such time.
 func (n *Node) silenceAtEnd(answers []int64) (s Span, waiting map[Failure]int) {

@@ -1,5 +1,7 @@
 package facts
 
+import "slowpath/internal/recording"
+
 // Overhead is the time that the callers of a node lost before their commands and between them. It is no part of the
 // calls that the tap saw, which begin with the send of a command.
 type Overhead struct {
@@ -66,4 +68,56 @@ func spentByCallers(callers []*Caller) (ns int64) {
 		ns += c.spentNs()
 	}
 	return max(ns, 1)
+}
+
+// LostNs is the time of a kind that callers of the node spent and can have lost, in nanoseconds; 0 where no source
+// counts it.
+func (n *Node) LostNs(kind LossKind) float64 {
+	if kind == LostInCalls {
+		return max(n.CallTimeNs()-float64(n.slowExcessNs()), 0)
+	}
+	if n.Ledger.Users.Calls == 0 {
+		return 0
+	}
+	switch l := n.Overhead(n.Callers()); kind {
+	case LostOpening:
+		return float64(l.OpeningNs + l.PingNs + l.DNSQueryNs)
+	case LostSilent:
+		return float64(l.UnansweredNs)
+	}
+	return 0
+}
+
+// CallTimeNs is the time of all calls to the node, slow or not, in nanoseconds: of its users where the tap saw them,
+// else of slowpath's own. In a recording that was thinned the histograms count all calls, its connections do not.
+func (n *Node) CallTimeNs() float64 {
+	if ns := TotalInFlightNs(n.Timelines()); ns > 1 && !n.Rec.Thinned() {
+		return ns
+	}
+	if users := n.Ledger.Users; users.Calls > 0 {
+		return float64(users.TotalNs) / float64(len(n.Nodes))
+	}
+	var ns int64
+	for _, p := range n.Ledger.Paths {
+		if p.Node == n.Address {
+			ns += p.TotalNs
+		}
+	}
+	for _, c := range n.Rec.Calls {
+		if c.Source == recording.SourceProbe && c.Node == n.Address && c.Error != "" {
+			ns += max(c.EndNs-c.IntendedNs, n.Ledger.ThresholdNs) // a call that fails is as bad as one that is slow
+		}
+	}
+	return float64(ns)
+}
+
+// slowExcessNs is the excess of the slow calls that CallTimeNs counts, in nanoseconds.
+func (n *Node) slowExcessNs() (ns int64) {
+	users := n.Ledger.Users.Calls > 0
+	for _, a := range n.Ledger.Slow {
+		if a.Call.Node == n.Address && (a.Call.Source == recording.SourceTap) == users {
+			ns += a.ExcessNs
+		}
+	}
+	return ns
 }

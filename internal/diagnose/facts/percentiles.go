@@ -12,15 +12,6 @@ type Percentiles struct {
 	P90 int64
 }
 
-// PercentilesOf are those of a property of some connections.
-func PercentilesOf(conns []*Conn, of func(*Conn) int64) Percentiles {
-	var ns []int64
-	for _, c := range conns {
-		ns = append(ns, of(c))
-	}
-	return PercentilesOfNs(ns)
-}
-
 // PercentilesOfNs are those of some values, which it sorts; zeros for none.
 func PercentilesOfNs(ns []int64) Percentiles {
 	if len(ns) == 0 {

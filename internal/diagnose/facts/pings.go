@@ -3,6 +3,8 @@ package facts
 import (
 	"strings"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
 )
@@ -17,9 +19,6 @@ const (
 	// maxPingShare is the largest; above 1 since the two counters are read at different times.
 	// Bound: guess.
 	maxPingShare = 1.05
-	// minCallsOfConn: one call of a connection does not tell what else comes on it.
-	// Bound: arithmetic, more than one.
-	minCallsOfConn = 2
 	// minPingRate is the least rate of PINGs, per second.
 	// Bound: guess.
 	minPingRate = 5.0
@@ -152,4 +151,9 @@ func (n *Node) countedPings() Pings {
 	}
 	p.Others = max(p.Others-ownOthers, 0)
 	return p.without(n.Growth(series.TotalConnectionsReceived)) // each may have been opened for its PING
+}
+
+// TotalOf is the number of calls in a histogram, and their time in nanoseconds.
+func TotalOf(h *hdrhistogram.Histogram) (count float64, ns int64) {
+	return float64(h.TotalCount()), int64(h.Mean() * float64(h.TotalCount()))
 }

@@ -1,5 +1,7 @@
 package facts
 
+import "slowpath/internal/recording/series"
+
 // PoolUse is how a caller uses its connections.
 type PoolUse struct {
 	*Caller
@@ -49,4 +51,37 @@ func (n *Node) PoolUseOf(c *Caller) (u PoolUse, ok bool) {
 		float64(calls)/longest
 	u.PromptShare = float64(prompt) / float64(calls)
 	return u, true
+}
+
+// OneThreadEach reports whether as many threads of a process read replies as it has connections, and none of them was
+// seen to wait for one: no call waits, however busy the connections are. Of a Go program that says nothing: as many
+// threads as connections is chance, since goroutines call and wait.
+func (n *Node) OneThreadEach(u PoolUse) bool {
+	if n.IsGo(u.PID) {
+		return false
+	}
+	for _, k := range u.Used {
+		if last, _ := n.Rec.LastConnUse(k.Client); last.Turns == 0 || last.Handed > 0 {
+			return false
+		}
+	}
+	readers, ok := n.ProcessSeries(u.PID, series.Readers).Last()
+	return ok && int(readers) == len(u.Used)
+}
+
+// ServedThreads is at least how many threads of a process were woken by those that read the replies on a connection,
+// on the one with the least; 0 where it is not known, or where more threads read than there are connections: then they
+// wake each other for other reasons.
+func (n *Node) ServedThreads(u PoolUse) (least int) {
+	readers, ok := n.ProcessSeries(u.PID, series.Readers).Last()
+	if !ok || int(readers) > len(u.Used) {
+		return 0
+	}
+	for i, k := range u.Used {
+		last, _ := n.Rec.LastConnUse(k.Client)
+		if i == 0 || int(last.Served) < least {
+			least = int(last.Served)
+		}
+	}
+	return least
 }

@@ -182,3 +182,24 @@ func PIDOf(client string) int {
 	}
 	return pid
 }
+
+// ProcessName is a process for a message: what it runs, or else the name that a source gave it, with its number.
+func (c *Case) ProcessName(pid int, comm string) string {
+	return fmt.Sprintf("%s[%d]", cmp.Or(c.Programs()[pid].Name, comm), pid)
+}
+
+// Programs are what processes run, by their number, as they were seen last.
+func (c *Case) Programs() map[int]recording.Program { return Once(c, "programs", (*Case).findPrograms) }
+
+func (c *Case) findPrograms() map[int]recording.Program {
+	out := map[int]recording.Program{}
+	for _, s := range c.Rec.Snapshots {
+		number, ok := strings.CutPrefix(s.Subject, recording.ProcessPrefix)
+		pid, err := strconv.Atoi(number)
+		var p recording.Program
+		if ok && err == nil && s.Name == recording.SnapshotProgram && json.Unmarshal([]byte(s.Body), &p) == nil {
+			out[pid] = p
+		}
+	}
+	return out
+}

@@ -84,3 +84,13 @@ func LastValue(s recording.Series) float64 {
 // PollIntervalNs is how often the server source polls.
 // Bound: slowpath, the interval of the server source.
 const PollIntervalNs = 1e9
+
+// WorkNsOf is the server's own mean time for a command in nanoseconds; 0 where it does not count that.
+func (n *Node) WorkNsOf(op string) int64 {
+	command := series.InCommandstats(op)
+	calls := n.Growth(series.CommandCalls(command))
+	if calls == 0 {
+		return 0
+	}
+	return int64(n.Growth(series.CommandUsec(command)) / calls * 1000)
+}

@@ -17,13 +17,6 @@ type SlotProxy struct {
 	Calls int64
 }
 
-// IsSlotMigration reports whether a command, as SLOWLOG and the tap name it, is one by which Codis moves keys of slots
-// from server to server. SLOTSMGRT-EXEC-WRAPPER is none: it does what a call of a user asks for.
-func IsSlotMigration(command string) bool {
-	return strings.HasPrefix(command, "SLOTSRESTORE") ||
-		strings.HasPrefix(command, "SLOTSMGRT") && !strings.HasPrefix(command, "SLOTSMGRT-EXEC")
-}
-
 // MigratedByProxy reports whether a suspect moves a key for a proxy that migrates slots. It is not known of a RESTORE
 // where no watched server was asked to MIGRATE by one.
 func (n *Node) MigratedByProxy(s account.Suspect) bool {
@@ -107,3 +100,9 @@ func isUsers(command string) bool {
 
 // inCluster reports whether the node says that it is one of a cluster.
 func (n *Node) inCluster() bool { return LastValue(n.Series(series.ClusterEnabled)) == 1 }
+
+// movingCommands are those of programs that have keys move from server to server, and look for them before.
+var movingCommands = WordSet("MIGRATE DUMP SCAN KEYS TYPE TTL PTTL EXISTS DEL UNLINK OBJECT MEMORY DBSIZE RANDOMKEY")
+
+// sessionCommands are those that any program sends beside its work.
+var sessionCommands = WordSet("PING INFO AUTH HELLO SELECT CLIENT COMMAND CONFIG CLUSTER")

@@ -3,7 +3,6 @@ package facts
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/format"
@@ -65,12 +64,6 @@ func (n *Node) UserOf(s account.Suspect) string {
 		}
 	}
 	return ""
-}
-
-// sameAs reports whether the cmd of CLIENT LIST ("client|list", before 7.0 "client") is a command.
-func sameAs(cmd, command string) bool {
-	cmd = strings.ToUpper(strings.ReplaceAll(cmd, "|", " "))
-	return cmd != "" && (cmd == command || strings.HasPrefix(command, cmd+" "))
 }
 
 // FromText is " from ADDRESS" of the first suspect whose client is known; empty where none is.

@@ -46,6 +46,30 @@ const (
 	KindTLSHandshake
 )
 
+var (
+	flushCommands  = WordSet("FLUSHALL FLUSHDB")
+	forkCommands   = WordSet("BGSAVE BGREWRITEAOF SYNC PSYNC")
+	scriptCommands = WordSet("EVAL EVALSHA EVAL_RO EVALSHA_RO FCALL FCALL_RO")
+	// freeingCommands are commands of constant time that drop a whole value, and take long where a big one is freed at
+	// once. GET and the like drop an expired key.
+	freeingCommands = WordSet(`
+	DEL UNLINK GETDEL RENAME RENAMENX EXPIRE PEXPIRE EXPIREAT PEXPIREAT SET SETEX PSETEX GETSET GETEX
+	MSET COPY RESTORE MOVE
+`)
+	// replyingCommands are commands that reply with the values they find: bytes may be what takes the time, not the
+	// number of elements.
+	replyingCommands = WordSet(`
+	GET GETRANGE SUBSTR GETSET GETDEL GETEX MGET HGET HMGET HGETALL HVALS LRANGE LINDEX LPOP RPOP
+	SMEMBERS SRANDMEMBER SPOP ZRANGE ZREVRANGE ZRANGEBYSCORE XRANGE XREVRANGE XREAD XREADGROUP DUMP SORT
+	SORT_RO SUNION SINTER SDIFF EVAL
+`)
+	// storingCommands are commands whose arguments may be big.
+	storingCommands = WordSet(`
+	SET SETEX PSETEX SETNX GETSET MSET MSETNX APPEND SETRANGE HSET HMSET HSETNX LPUSH RPUSH LPUSHX
+	RPUSHX SADD ZADD XADD RESTORE PUBLISH SETBIT PFADD PFMERGE BITOP
+`)
+)
+
 // KindOf is the kind of a suspect that is a command.
 func (n *Node) KindOf(s account.Suspect) Kind {
 	kinds := Once(n.Case, "kinds", func(*Case) map[account.Suspect]Kind { return map[account.Suspect]Kind{} })
@@ -108,3 +132,9 @@ func (n *Node) findKind(s account.Suspect) Kind {
 	}
 	return KindSlowCommand
 }
+
+// MultiKeyCommands are the commands that take any number of keys, members or fields, at a constant cost each.
+var MultiKeyCommands = WordSet(`
+	MGET MSET MSETNX DEL UNLINK EXISTS TOUCH HMGET HSET HMSET HDEL SADD SREM SMISMEMBER ZADD ZREM
+	ZMSCORE LPUSH RPUSH PFADD GEOADD XDEL
+`)

@@ -12,10 +12,6 @@ const (
 	// retransmitted once; two in a row without an answer are a path that is gone. The timer doubles: 200, 400, 800 ms.
 	// Bound: statistics, where 1 % of the segments are lost, two in a row are 0.01 %.
 	UnansweredRetransmits = 2
-	// LongIdleNs is the shortest pause in nanoseconds after which a path may have forgotten a connection. Those that
-	// forget do so after minutes; a second is far above the gaps of busy callers.
-	// Bound: guess.
-	LongIdleNs = int64(1e9)
 )
 
 // UnansweredRequest is a request that had no answer.

@@ -152,3 +152,9 @@ func (n *Node) sentOverUnix(s account.Suspect) (sent Who, ok bool) {
 	}
 	return sent, ok
 }
+
+// sameAs reports whether the cmd of CLIENT LIST ("client|list", before 7.0 "client") is a command.
+func sameAs(cmd, command string) bool {
+	cmd = strings.ToUpper(strings.ReplaceAll(cmd, "|", " "))
+	return cmd != "" && (cmd == command || strings.HasPrefix(command, cmd+" "))
+}

@@ -138,27 +138,6 @@ func (w Who) ownerText() string {
 // shortID is the id of a container as container engines show it.
 func shortID(id string) string { return id[:min(len(id), 12)] }
 
-// ProcessName is a process for a message: what it runs, or else the name that a source gave it, with its number.
-func (c *Case) ProcessName(pid int, comm string) string {
-	return fmt.Sprintf("%s[%d]", cmp.Or(c.Programs()[pid].Name, comm), pid)
-}
-
-// Programs are what processes run, by their number, as they were seen last.
-func (c *Case) Programs() map[int]recording.Program { return Once(c, "programs", (*Case).findPrograms) }
-
-func (c *Case) findPrograms() map[int]recording.Program {
-	out := map[int]recording.Program{}
-	for _, s := range c.Rec.Snapshots {
-		number, ok := strings.CutPrefix(s.Subject, recording.ProcessPrefix)
-		pid, err := strconv.Atoi(number)
-		var p recording.Program
-		if ok && err == nil && s.Name == recording.SnapshotProgram && json.Unmarshal([]byte(s.Body), &p) == nil {
-			out[pid] = p
-		}
-	}
-	return out
-}
-
 // HostText is the host of an address with its name, where it has one: "10.0.0.7 (app-3)".
 func (c *Case) HostText(address string) string {
 	host := HostOf(address)

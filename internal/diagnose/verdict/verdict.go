@@ -68,7 +68,7 @@ const mostSaid = 3
 func meanwhile(c *facts.Case) (text string) {
 	for _, n := range c.Nodes {
 		t := n.LoopTime()
-		if t.Samples < facts.FewLoopSamples {
+		if t.Samples < facts.FewSamples {
 			continue
 		}
 		var did []string
