@@ -15,30 +15,7 @@ import (
 // acceptBacklogOverflow: the accept queue is full, and the kernel drops new connections. Callers retry the SYN after
 // one second (net/ipv4/tcp_input.c, tcp_conn_request: LINUX_MIB_LISTENOVERFLOWS).
 var acceptBacklogOverflow = Cause{
-	ID:    "accept-backlog-overflow",
-	Title: "The accept queue overflows: the kernel drops new connections, and callers retry a second later",
-	Layer: "limits",
-	Needs: Needs{
-		T0: "new connections with a retransmitted SYN (connect takes 1, 2 or 3 s) while open connections lose nothing",
-		T1: "ListenOverflows rises, and the accept queue is at its limit",
-		T2: "connections of clients on this host that took at least 1 s to " +
-			"open, by process; at most as many as were dropped",
-	},
-	Mechanism: "Connections wait in the kernel's accept queue until the event loop accepts them. When it is " +
-		"full (the smaller of tcp-backlog and somaxconn), the kernel drops SYNs, and the caller's kernel " +
-		"repeats them after a second.",
-	RuledOut: "ListenOverflows that does not rise; open connections that lose packets as well",
-	LookAlikes: []LookAlike{
-		{"maxclients", "there the server accepts, answers with an error and closes"},
-		{"packet-loss-rto", "there open connections retransmit, too"},
-		{"server-unavailable", "there no attempt succeeds, and here the next one does"},
-	},
-	Remedy: "Find what keeps the event loop from accepting; raise tcp-backlog and net.core.somaxconn; let " +
-		"callers keep connections and reconnect with jitter.",
-	See: []string{
-		"https://www.kernel.org/doc/html/latest/networking/ip-sysctl.html",
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/config-file/",
-	},
+	ID:      "accept-backlog-overflow",
 	Explain: explainBacklog,
 }
 

@@ -15,29 +15,8 @@ import (
 // activeExpireCycle: many keys expire at the same time. The cycle that removes them takes up to a quarter of the main
 // thread, in slices of 25 ms at hz 10 (expire.c).
 var activeExpireCycle = Cause{
-	ID:    "active-expire-cycle",
-	Title: "Many keys expire at once: removing them takes the event loop in long slices",
-	Layer: "server",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "expire_cycle_cpu_milliseconds (6.0), expired_time_cap_reached_count, " +
-			"or LATENCY expire-cycle, while calls were slow",
-		T1: "the main thread on the CPU all the time meanwhile",
-		T2: "each slice of at least 1 ms of the event loop's own work, and the calls that waited for it",
-	},
-	Mechanism: "Many keys, or fields of hashes, have the same expiry. The cycle that removes them takes up to a " +
-		"quarter of the main thread's time, in slices of up to 25 ms at hz 10.",
-	RuledOut: "An expire cycle that takes little time (expire_cycle_cpu_milliseconds, LATENCY expire-cycle), or " +
-		"few expired keys and fields",
-	LookAlikes: []LookAlike{
-		{"eviction-cycle", "there evicted_keys rises and used_memory is at maxmemory"},
-		{"server-cfs-throttled", "it has a period of 100 ms, too, but cpu.stat counts it and LATENCY does not"},
-	},
-	Remedy: "Spread the expiry times at random, active-expire-effort 1, a higher hz for shorter slices, " +
-		"lazyfree-lazy-expire yes for big values.",
-	See: []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-generated-by-expires",
-	},
+	ID:      "active-expire-cycle",
+	Class:   ServerStall,
 	Changes: []string{"active-expire-effort", "hz", "dynamic-hz"},
 	Explain: explainExpire,
 }

@@ -11,30 +11,8 @@ import (
 // aofEverysecStall: the fsync of the background thread is still running. After two seconds the main thread writes
 // anyway, and blocks behind the fsync in the file system (aof.c, flushAppendOnlyFile).
 var aofEverysecStall = Cause{
-	ID:    "aof-everysec-stall",
-	Title: "The disk is too slow for the append-only file: the event loop blocks in write()",
-	Layer: "persistence",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "aof_delayed_fsync rises, or LATENCY aof-write-pending-fsync or aof-write-active-child",
-		T1: "the main thread blocked in write() inside the slow calls, with appendfsync everysec or no",
-		T2: "each time that the main thread was blocked, with its exact length and " +
-			"the system call, inside the clients' own calls",
-	},
-	Mechanism: "With appendfsync everysec a background thread calls fsync. If it has not ended after two " +
-		"seconds, the main thread writes all the same and blocks behind it in the file system.",
-	RuledOut: "appendonly no, aof_delayed_fsync that does not rise, and a main thread that never blocks in " +
-		"write()",
-	LookAlikes: []LookAlike{
-		{"aof-fsync-always", "there appendfsync is always, and the main thread calls fsync itself"},
-		{"fork-latency", "there the main thread is in fork(), and the disk may be idle"},
-	},
-	Remedy: "A faster disk or one of its own for the AOF, no-appendfsync-on-rewrite yes while a child process " +
-		"saves, or the AOF on a replica only.",
-	See: []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-due-to-aof-and-disk-io",
-		"https://github.com/redis/redis/issues/641",
-	},
+	ID:      "aof-everysec-stall",
+	Class:   ServerStall,
 	Changes: []string{"append*", "no-appendfsync-on-rewrite"},
 	Explain: explainEverysec,
 }

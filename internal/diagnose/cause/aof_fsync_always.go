@@ -11,27 +11,8 @@ import (
 // aofFsyncAlways: with appendfsync always, the main thread waits for the disk in each event-loop iteration that wrote
 // something. Reads of the same iteration wait too.
 var aofFsyncAlways = Cause{
-	ID:    "aof-fsync-always",
-	Title: "appendfsync always: the event loop waits for the disk at every write",
-	Layer: "persistence",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "appendfsync always in CONFIG, LATENCY aof-fsync-always",
-		T1: "the main thread blocked in fdatasync() or fsync() inside the slow calls",
-		T2: "each time that the main thread was blocked, with its exact length and " +
-			"the system call, inside the clients' own calls",
-	},
-	Mechanism: "With appendfsync always the main thread calls fsync in each event-loop iteration that wrote " +
-		"something. Reads of the same iteration wait as well.",
-	RuledOut: "Another appendfsync, or a watch without writes",
-	LookAlikes: []LookAlike{
-		{"aof-everysec-stall", "there appendfsync is everysec or no, and the main thread blocks in write()"},
-	},
-	Remedy: "appendfsync everysec; if always must stay, a disk with a power-protected write cache, and fewer, " +
-		"larger writes.",
-	See: []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/#how-durable-is-the-append-only-file",
-	},
+	ID:      "aof-fsync-always",
+	Class:   ServerStall,
 	Changes: []string{"append*"},
 	Explain: explainFsyncAlways,
 }

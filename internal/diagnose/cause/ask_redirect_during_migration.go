@@ -12,27 +12,7 @@ import (
 // askRedirect: a slot is migrating. A key that has already moved costs its caller an ASK and another round trip; a
 // command with several of its keys costs a TRYAGAIN and a pause of the library.
 var askRedirect = Cause{
-	ID:    "ask-redirect-during-migration",
-	Title: "Slots are migrating: calls get ASK and are repeated on the other node",
-	Layer: "client",
-	Needs: Needs{
-		T0: "ASK and TRYAGAIN in errorstats (since 6.2), ASKING in commandstats " +
-			"of the other node, open slots in CLUSTER NODES",
-		T2: "how many of the calls were ASKING",
-	},
-	Mechanism: "A slot is migrating. A call for a key that has moved gets ASK and is repeated on the other " +
-		"node; a command with several of its keys gets TRYAGAIN, and the library pauses.",
-	RuledOut: "No ASK or TRYAGAIN (errorstats), no ASKING (commandstats)",
-	LookAlikes: []LookAlike{
-		{"moved-refresh-storm", "there the slot has moved: MOVED, and clients fetch the map"},
-		{"migrate-big-key-blocks", "there the move itself blocks both nodes"},
-	},
-	Remedy: "Finish the migration slot by slot, at a quiet hour; atomic migration (Redis 8.4, Valkey 9.0) has " +
-		"neither ASK nor TRYAGAIN.",
-	See: []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#ask-redirection",
-		"https://github.com/valkey-io/valkey/pull/1949",
-	},
+	ID:      "ask-redirect-during-migration",
 	Changes: []string{"map", "CLUSTER *"},
 	Explain: func(*facts.Node) *Finding { return nil }, // a redirected call is on two nodes
 	Whole:   explainAsk,

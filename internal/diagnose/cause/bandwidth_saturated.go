@@ -15,31 +15,7 @@ import (
 
 // bandwidthSaturated: packets wait in a queue on the path, since more is sent than it carries.
 var bandwidthSaturated = Cause{
-	ID:    "bandwidth-saturated",
-	Title: "Packets wait in a queue on the path: its bandwidth is used up",
-	Layer: "network",
-	Needs: Needs{
-		T0: "TCP connects, which no process answers, that take longer than the path's least round trip",
-		T1: "segments that are longer on their way to clients than the least round trip of the same connections " +
-			"(TCP_INFO unacked, data_segs_out, min_rtt); what waits in the queueing disciplines of this host's devices",
-		T2: "the calls whose replies were on their way meanwhile, and of which commands most bytes are",
-	},
-	Mechanism: "More bytes are sent than the path carries: a network card, a shaper, the allowance of a cloud " +
-		"instance. The rest waits in a queue, behind which small replies wait as well. Nothing is lost, and the " +
-		"server is idle.",
-	RuledOut: "Round trips that are as long as the least of the same connections",
-	LookAlikes: []LookAlike{
-		{"rtt-floor", "there no round trip was ever shorter"},
-		{"receiver-stall", "there the client closes its window, and its kernel has what was sent"},
-		{"packet-loss-rto", "there segments are sent again; a shaper without a queue drops them"},
-		{"n-plus-one-roundtrips", "there each round trip is as short as the path allows"},
-	},
-	Remedy: "Smaller or compressed replies, values cached by the caller, more bandwidth (a larger instance, the " +
-		"shaper's rate), reads spread over replicas.",
-	See: []string{
-		"https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html",
-		"https://learn.microsoft.com/azure/azure-cache-for-redis/cache-troubleshoot-server#server-side-bandwidth-limitation",
-	},
+	ID:      "bandwidth-saturated",
 	Changes: []string{"queueing discipline", "route", "reply size", "call rate"},
 	Explain: explainBandwidth,
 }

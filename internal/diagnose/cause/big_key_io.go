@@ -14,29 +14,8 @@ import (
 // bigKeyIO: the main thread copies values of megabytes into replies and writes them to sockets. The time in SLOWLOG
 // ends before the write.
 var bigKeyIO = Cause{
-	ID:    "big-key-io",
-	Title: "Big values: the event loop is busy copying megabytes from and to clients",
-	Layer: "server",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "bytes per command (total_net_output_bytes, total_net_input_bytes) and the largest client buffers, " +
-			"while calls were slow; long requests and replies by command and client (COMMANDLOG, Valkey 8.1)",
-		T1: "the main thread on the CPU all the time meanwhile",
-		T2: "each read and each send that held the main thread for at least 1 ms: bytes, connection, process",
-	},
-	Mechanism: "The main thread copies values of megabytes from and to sockets. SLOWLOG ends before the reply " +
-		"is written, so that it may show nothing.",
-	RuledOut: "Few bytes per command (total_net_output_bytes, total_net_input_bytes), and small client buffers",
-	LookAlikes: []LookAlike{
-		{"slow-command", "there the time goes into the command itself, and SLOWLOG has it"},
-		{"multiplex-hol-big-reply", "there only calls on the same connection wait"},
-		{"receiver-stall", "there the server waits for a client that does not read, and is not busy"},
-	},
-	Remedy: "Split or compress the values, read only the needed part (HMGET, GETRANGE), or keep blobs in a " +
-		"store of their own.",
-	See: []string{
-		"https://learn.microsoft.com/azure/azure-cache-for-redis/cache-best-practices-development#consider-more-keys-and-smaller-values",
-	},
+	ID:      "big-key-io",
+	Class:   ServerStall,
 	Changes: []string{"request size", "reply size"},
 	Explain: explainBigKeyIO,
 }

@@ -14,28 +14,7 @@ import (
 // blockingOnSharedConn: BLPOP, XREAD BLOCK or WAIT holds a connection by design. Until it is done, the server serves no
 // other call on that connection (src/blocked.c: input of a blocked client is not processed).
 var blockingOnSharedConn = Cause{
-	ID:    "blocking-cmd-on-shared-conn",
-	Title: "A blocking command (BLPOP, XREAD BLOCK, WAIT) holds a connection that other calls share",
-	Layer: "client",
-	Needs: Needs{
-		T0: "nothing: the calls of others are not seen. blocked_clients and CLIENT LIST " +
-			"(flags=b with further input, qbuf > 0) are a hint",
-		T2: "slow calls sent on a connection while a blocking command was running on it and the server's thread slept",
-	},
-	Mechanism: "BLPOP, XREAD BLOCK or WAIT holds its connection by design. The server reads no other command of " +
-		"that connection until it is done.",
-	RuledOut: "No blocking command on the connection of the slow calls",
-	LookAlikes: []LookAlike{
-		{"multiplex-hol-big-reply", "there bytes of a big reply arrive all the time"},
-		{"slow-command", "there all connections wait, and the main thread is busy"},
-		{"no-socket-timeout", "there no answer will come"},
-	},
-	Remedy: "A connection for each blocking consumer (duplicate(), a pool of its own); rueidis does so by " +
-		"itself.",
-	See: []string{
-		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
-		"https://github.com/redis/lettuce/wiki/Frequently-Asked-Questions",
-	},
+	ID:      "blocking-cmd-on-shared-conn",
 	Explain: explainBlocking,
 }
 

@@ -14,30 +14,12 @@ import (
 // callsRefused: the server answers with an error that says that it, or its configuration, does not serve such calls
 // now. A call that fails is the slowest of all.
 var callsRefused = Cause{
-	ID:    "calls-refused",
-	Title: "The server refuses calls: they get an error instead of a reply",
-	Layer: "server",
-	Needs: Needs{
-		T0: "error replies to slowpath's own calls; errorstat_NAME, and rejected_calls of commandstats (6.2 and " +
-			"later), beyond those of slowpath",
-		T2: "the error replies to the clients' own calls, by error and command, of any version",
-	},
-	Mechanism: "The server answers with an error that says that it does not serve such calls now: out of " +
-		"memory, no rights, a cluster that is down, a disk that failed. The reply is fast, but the call has " +
-		"failed.",
-	RuledOut: "Errors that answer the data itself (WRONGTYPE, NOSCRIPT), or that a few calls of monitoring get",
-	LookAlikes: []LookAlike{
-		{"replica-loading-or-readonly-routing", "there other nodes serve the calls, and the caller asked the " +
-			"wrong one"},
-		{"client-pause-or-write-block", "there calls wait, or writes get NOREPLICAS"},
-	},
-	Remedy: "What the error says: memory or an eviction policy (OOM), rights (NOPERM), disk (MISCONF), slots " +
-		"without a node (CLUSTERDOWN).",
-	// It starts with its data on disk.
+	ID:  "calls-refused",
 	See: append(refusalPages(), errorsPage),
 	Changes: []string{
 		"maxmemory*", "min-replicas-*", "stop-writes-on-bgsave-error", "ACL *", "REPLICAOF", "SLAVEOF", "role",
 	},
+	// It starts with its data on disk.
 	After:   []string{"server-restarted", "failover-window", "lua-or-multi-long"},
 	Explain: explainRefused,
 }

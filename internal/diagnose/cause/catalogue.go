@@ -2,12 +2,21 @@ package cause
 
 import (
 	"slices"
+	"sync"
 )
 
 // Catalogue lists every cause that this program knows, by layer from the host to the clients.
-func Catalogue() []Cause {
-	return slices.Concat(hostCauses, loopCauses, edgeCauses, clientCauses, poolCauses, pathCauses, clusterCauses)
-}
+func Catalogue() []Cause { return slices.Clone(catalogue()) }
+
+// catalogue panics where a document has a mistake, which any test of a cause sees.
+var catalogue = sync.OnceValue(func() []Cause {
+	all, err := documented(documents, slices.Concat(hostCauses, loopCauses, edgeCauses, clientCauses, poolCauses,
+		pathCauses, clusterCauses))
+	if err != nil {
+		panic(err)
+	}
+	return all
+})
 
 // hostCauses: the server's process cannot run.
 var hostCauses = []Cause{

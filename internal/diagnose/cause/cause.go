@@ -1,6 +1,7 @@
-// Package cause has the catalogue of causes: mechanisms by which calls get slow. A cause is one file, named after its
-// id, with its declaration and its predicate: which facts speak for it, which against it, and how sure that is. Causes
-// do not know each other. Evidence that several of them use is in the files evidence_*.go.
+// Package cause has the catalogue of causes: mechanisms by which calls get slow. A cause is a pair of files, named
+// after its id. The Markdown file says what it is and how it is told apart. The Go file has its declaration and its
+// predicate: which facts speak for it, which against it, and how sure that is. Causes do not know each other. Evidence
+// that several of them use is in the files evidence_*.go.
 package cause
 
 import (
@@ -14,13 +15,15 @@ import (
 	"slowpath/internal/format"
 )
 
-// Cause is an entry of the catalogue.
+// Cause is an entry of the catalogue, made of a declaration in Go and the document beside it.
 type Cause struct {
-	ID    string // stable: scripts match on it
+	ID string // stable: scripts match on it
+
+	// Of the document; docs/causes.md and slowpath explain are made of it.
+
 	Title string
 	Layer string // server-host, server, persistence, limits, network, client-host, client
-	// Needs says which evidence the cause is judged by, per tier. docs/causes.md and slowpath explain are made of this
-	// and what follows.
+	// Needs says which evidence the cause is judged by, per tier.
 	Needs Needs
 	// Mechanism says how it makes calls slow, in sentences.
 	Mechanism string
@@ -30,10 +33,14 @@ type Cause struct {
 	LookAlikes []LookAlike
 	// Remedy is what ends it, in general. The Fix of a finding has the commands, with what the recording names.
 	Remedy string
+	// See has primary sources. A finding that names none of its own has these. Where findings choose among them, they
+	// are in the declaration, and not in the document.
+	See []string
+
+	// Of the declaration.
+
 	// Options are the topics of what client libraries offer against it.
 	Options []remedy.Topic
-	// See has primary sources. A finding that names none of its own has these.
-	See []string
 	// Class groups causes with similar consequences; empty for none.
 	Class Class
 	// After names causes, and AfterClass classes of causes, that can produce this one as a mere consequence: where one

@@ -12,30 +12,7 @@ import (
 // clientCFSThrottled: the caller's cgroup has used up its CPU quota. The replies are there, but its threads may not run
 // to read them.
 var clientCFSThrottled = Cause{
-	ID:    "client-cfs-throttled",
-	Title: "The client's cgroup has too little CPU quota: its replies wait until the kernel lets it run again",
-	Layer: "client-host",
-	Needs: Needs{
-		T0: "nothing: the server is fine",
-		T1: "cpu.stat of the client's cgroup (a hint)",
-		T2: "calls with their reply in the socket while the client's threads were throttled",
-	},
-	Mechanism: "The reply is in the caller's socket, but its cgroup has spent its CPU quota, and none of its " +
-		"threads may run before the next period.",
-	RuledOut: "A client whose threads were not throttled while replies waited in its sockets",
-	LookAlikes: []LookAlike{
-		{"client-cpu-saturated", "there its threads wait in the run queue, and other tasks have the CPU"},
-		{"gomaxprocs-over-quota", "there more threads than the quota has cores spend it at the start of each " +
-			"period"},
-		{"server-cfs-throttled", "there the server is stopped, and no reply is in the caller's socket"},
-	},
-	Remedy: "Remove or raise the CPU limit of the client, allow bursts, and no more threads than the quota has " +
-		"cores.",
-	See: []string{
-		"https://docs.kernel.org/scheduler/sched-bwc.html",
-		"https://github.com/kubernetes/kubernetes/issues/67577",
-		"https://go.dev/doc/go1.25#container-aware-gomaxprocs",
-	},
+	ID:      "client-cfs-throttled",
 	Changes: []string{"client cpu quota"},
 	After:   []string{"gomaxprocs-over-quota"},
 	Explain: explainClientThrottled,

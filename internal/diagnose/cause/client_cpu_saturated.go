@@ -15,30 +15,9 @@ import (
 // clientCPUSaturated: the caller needs more CPU than it has, or others use its CPUs. Its replies wait for a thread that
 // is ready to run.
 var clientCPUSaturated = Cause{
-	ID:    "client-cpu-saturated",
-	Title: "The client has too little CPU: its replies are there, but its threads wait in the run queue",
-	Layer: "client-host",
-	Needs: Needs{
-		T0: "nothing: the server is fine",
-		T1: "run-queue delay of the client's threads (a hint)",
-		T2: "calls with their reply in the socket while the client's threads were in the run queue",
-	},
-	Mechanism: "The reply is in the caller's socket and its thread is ready to run, but its CPUs run other " +
-		"threads, its own or those of others.",
-	RuledOut: "Little time of its threads in the run queue while replies waited",
-	LookAlikes: []LookAlike{
-		{"client-cfs-throttled", "there the quota stops its threads, and the CPUs may be idle"},
-		{"client-gc-pause", "there the runtime stops the program to collect garbage"},
-		{"client-eventloop-blocked", "there the one thread that reads replies has the CPU, or sleeps elsewhere"},
-	},
-	Remedy: "More CPUs or instances, less work per reply (fields instead of documents), fewer worker threads; " +
-		"move what shares its CPUs.",
+	ID: "client-cpu-saturated",
 	// A throttled cgroup makes its threads wait for the CPU as well.
 	// A client that refreshes the map of a big cluster all the time also parses it all the time.
-	See: []string{
-		"https://learn.microsoft.com/azure/redis/troubleshoot-client#high-client-cpu",
-		"https://stackexchange.github.io/StackExchange.Redis/Timeouts",
-	},
 	After:   []string{"client-cfs-throttled", "gomaxprocs-over-quota", "pool-oversized", "topology-refresh-storm"},
 	Explain: explainClientCPU,
 }

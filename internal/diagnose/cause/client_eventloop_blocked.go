@@ -15,28 +15,8 @@ import (
 // clientEventLoopBlocked: one thread reads all replies, and it is busy with something else: user code on the event
 // loop.
 var clientEventLoopBlocked = Cause{
-	ID:    "client-eventloop-blocked",
-	Title: "The client's event loop is busy with something else while its replies wait in the sockets",
-	Layer: "client",
-	Needs: Needs{
-		T0: "nothing: the server is fine",
-		T2: "calls with their reply in the socket while the one thread that reads " +
-			"all replies was on the CPU, or asleep elsewhere",
-	},
-	Mechanism: "One thread of the client reads all replies (Node, asyncio, a callback of Lettuce). While it " +
-		"computes or waits elsewhere, replies stay in the sockets.",
-	RuledOut: "Replies that are read at once, or several threads that read them",
-	LookAlikes: []LookAlike{
-		{"client-gc-pause", "there the runtime reports a collection at that time"},
-		{"client-cpu-saturated", "there the thread waits for a CPU; here it has one, or sleeps elsewhere"},
-	},
-	Remedy:  "Move the work off the event loop: worker threads, executors, no blocking calls in callbacks.",
+	ID:      "client-eventloop-blocked",
 	Options: []remedy.Topic{remedy.UnblockEventLoop},
-	See: []string{
-		"https://docs.python.org/3/library/asyncio-dev.html#running-blocking-code",
-		"https://nodejs.org/en/learn/asynchronous-work/dont-block-the-event-loop",
-		"https://github.com/redis/lettuce/wiki/Frequently-Asked-Questions",
-	},
 	Explain: explainClientLoop,
 }
 

@@ -13,29 +13,7 @@ import (
 
 // clientGCPause: the caller's runtime stops the program to collect garbage.
 var clientGCPause = Cause{
-	ID:    "client-gc-pause",
-	Title: "The client's garbage collector stops it while its replies wait in the sockets",
-	Layer: "client-host",
-	Needs: Needs{
-		T0: "nothing: the server is fine",
-		T2: "calls with their reply in the socket while the client's runtime reported a " +
-			"garbage collection (probes of CPython and the JVM)",
-	},
-	Mechanism: "The runtime stops all threads of the program to collect garbage. Replies that arrive meanwhile " +
-		"stay in the sockets.",
-	RuledOut: "Collections that the runtime reports and that are short, or at another time than the slow calls",
-	LookAlikes: []LookAlike{
-		{"client-eventloop-blocked", "there the thread works on something else, and the runtime reports no " +
-			"collection"},
-		{"client-cfs-throttled", "there the cgroup was throttled"},
-	},
-	Remedy: "A collector with short pauses (ZGC, G1 with MaxGCPauseMillis), gc.freeze() and higher thresholds " +
-		"in Python, fewer long-lived objects.",
-	See: []string{
-		"https://docs.python.org/3/library/gc.html",
-		"https://docs.oracle.com/en/java/javase/21/gctuning/",
-		"https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/TroubleshootingConnections.html",
-	},
+	ID:      "client-gc-pause",
 	Explain: explainClientGC,
 }
 

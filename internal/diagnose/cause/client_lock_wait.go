@@ -13,27 +13,7 @@ import (
 // clientLockWait: replies are there, and the threads that would read them wait for other threads of their process: the
 // lock of an interpreter.
 var clientLockWait = Cause{
-	ID:    "client-lock-wait",
-	Title: "The client's threads wait for each other while their replies are in the sockets",
-	Layer: "client",
-	Needs: Needs{
-		T0: "nothing: the server is fine",
-		T2: "calls with their reply in the socket while the thread that would read it slept in a futex, or of " +
-			"CPython as soon as it had read it: it waited for another thread of its process",
-	},
-	Mechanism: "An interpreter runs one thread at a time (Python's GIL, Ruby's GVL). A thread that has its reply " +
-		"waits until the one that computes gives the lock back.",
-	RuledOut: "Replies that are read at once, or threads that wait for a CPU or for the one thread that reads",
-	LookAlikes: []LookAlike{
-		{"client-cpu-saturated", "there threads wait for a CPU; more CPUs help there, and not here"},
-		{"client-eventloop-blocked", "there one thread reads all replies"},
-		{"pool-exhausted-wait", "there threads wait for a connection, before they call"},
-	},
-	Remedy: "Computations in processes of their own, more processes with fewer threads each.",
-	See: []string{
-		"https://docs.python.org/3/glossary.html#term-global-interpreter-lock",
-		"https://docs.ruby-lang.org/en/master/Thread.html",
-	},
+	ID:      "client-lock-wait",
 	Explain: explainClientLock,
 }
 

@@ -14,26 +14,8 @@ import (
 // clientPauseOrWriteBlock: the server is fine, but was told to serve nobody, or no writer: CLIENT PAUSE, FAILOVER, a
 // slot migration, or min-replicas-to-write without enough replicas.
 var clientPauseOrWriteBlock = Cause{
-	ID:    "client-pause-or-write-block",
-	Title: "The server holds its clients back on command: CLIENT PAUSE, a failover, or a block of writes",
-	Layer: "server",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "cmdstat_client|pause (7.0), paused_reason (valkey 8.1), clients blocked in " +
-			"commands that never block, NOREPLICAS errors",
-		T1: "the main thread asleep, its event loop running, while no call gets a reply",
-		T2: "commands that never block were read by the server, which then slept before " +
-			"it answered: which commands, of which clients",
-	},
-	Mechanism: "CLIENT PAUSE, FAILOVER or a slot migration makes the server withhold replies, of all commands " +
-		"or of writes; min-replicas-to-write refuses writes without enough replicas.",
-	RuledOut: "Calls that get through meanwhile on other connections, or an event loop that does not run",
-	LookAlikes: []LookAlike{
-		{"process-frozen", "there the event loop stands still; here it runs and the thread mostly sleeps"},
-		{"failover-window", "there the master is gone; here it withholds replies"},
-	},
-	Remedy: "Find who sends CLIENT PAUSE (failover scripts, migrations); CLIENT UNPAUSE or FAILOVER ABORT ends " +
-		"it; bring replicas back where min-replicas-to-write refuses.",
+	ID:      "client-pause-or-write-block",
+	Class:   ServerStall,
 	See:     []string{pausePage, minReplicasPage},
 	Changes: []string{"CLIENT PAUSE", "FAILOVER", "min-replicas-*"},
 	Explain: explainPause,

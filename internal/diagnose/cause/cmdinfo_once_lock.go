@@ -14,28 +14,7 @@ import (
 // cmdinfoOnceLock: go-redis learns from COMMAND where a command has its keys. Where it cannot parse the server's reply,
 // it asks again with every call, under one lock, and closes the connection with the rest of the reply unread.
 var cmdinfoOnceLock = Cause{
-	ID:    "cmdinfo-once-lock",
-	Title: "The client library cannot parse the reply to COMMAND: every call takes one lock and asks again",
-	Layer: "client",
-	Needs: Needs{
-		T0: "commandstats: COMMAND about as often as the application's calls, with a new connection for each; with " +
-			"--pprof the goroutines that wait for the lock",
-		T2: "connections that their client resets with a reply to COMMAND half read",
-	},
-	Mechanism: "go-redis before v9 learns the positions of keys from COMMAND. It cannot parse the reply of a " +
-		"newer server: each call takes one lock, asks again, and leaves a connection with the rest of the reply " +
-		"unread.",
-	RuledOut: "COMMAND that is rare beside the application's calls",
-	LookAlikes: []LookAlike{
-		{"introspection-load", "there COMMAND is not sent once per call, with a new connection each time"},
-		{"short-lived-connections", "there no COMMAND comes with each connection"},
-		{"pool-exhausted-wait", "there callers wait for connections, and not for one lock"},
-	},
-	Remedy: "Upgrade go-redis: v9 works with every server; no option turns it off.",
-	See: []string{
-		"https://github.com/redis/go-redis/issues/1329",
-		"https://github.com/redis/go-redis/pull/1355",
-	},
+	ID:      "cmdinfo-once-lock",
 	Explain: explainCommandLoop,
 	Whole:   commandLock,
 }

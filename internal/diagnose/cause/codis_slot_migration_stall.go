@@ -13,30 +13,8 @@ import (
 // codisSlotMigrationStall: a proxy with slots of its own (Codis) migrates one key at a time. A call for a key that has
 // not moved has it moved first; in the main threads of both servers that takes as long as the key is big.
 var codisSlotMigrationStall = Cause{
-	ID:    "codis-slot-migration-stall",
-	Title: "A proxy migrates slots (Codis): while it moves a big key, both servers answer nobody",
-	Layer: "server",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "SLOTSMGRT… or SLOTSRESTORE of Codis in SLOWLOG or commandstats, taking milliseconds each; of a proxy " +
-			"over plain servers, MIGRATE in SLOWLOG on a connection that also sends users' commands (CLIENT LIST)",
-		T1: "the main thread on the CPU, or asleep meanwhile",
-		T2: "each of them that held the main thread; the process that sends MIGRATE also sends the calls of users",
-	},
-	Mechanism: "Codis divides the keys into 1024 slots, and moves a slot from one server to another key by key. A " +
-		"call for a key that has not moved has it moved first. The main threads of both servers do nothing else " +
-		"until the key is sent and read: a key of 100 MB takes both for hundreds of milliseconds.",
-	RuledOut: "No MIGRATE or SLOTSMGRT command while calls were slow, or only from a process that sends no other calls",
-	LookAlikes: []LookAlike{
-		{"migrate-big-key-blocks", "there a tool, or a node of Redis Cluster, moves the key, and no proxy sends " +
-			"users' calls on the same connections"},
-		{"big-key-io", "there a command of a user reads or writes the big key, and nothing moves"},
-	},
-	Remedy: "Move slots while there is little traffic, and split big keys before.",
-	See: []string{
-		"https://github.com/CodisLabs/codis/issues/989", "https://github.com/CodisLabs/codis/issues/706",
-		"https://redis.io/docs/latest/commands/migrate/",
-	},
+	ID:      "codis-slot-migration-stall",
+	Class:   ServerStall,
 	Explain: explainSlotMigration,
 }
 

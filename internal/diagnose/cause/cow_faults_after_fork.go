@@ -14,30 +14,8 @@ import (
 // cowFaultsAfterFork: while the child process of a snapshot lives, the first write to each page faults, and the kernel
 // copies the page during the command.
 var cowFaultsAfterFork = Cause{
-	ID:    "cow-faults-after-fork",
-	Title: "While a snapshot is saved, writes pay for copies of the pages that they touch (copy on write)",
-	Layer: "persistence",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "current_cow_size and rdb_last_cow_size (a hint)",
-		T1: "minor faults of the main thread while a child process lives, many times " +
-			"the usual rate, and their share of its CPU time",
-		T2: "slow calls that waited for commands that ran meanwhile",
-	},
-	Mechanism: "While the child of a snapshot lives, the first write to each page faults, and the kernel copies " +
-		"the page during the command: 4 kB, or 2 MB with huge pages.",
-	RuledOut: "No child process, or as many minor faults as without it",
-	LookAlikes: []LookAlike{
-		{"fork-latency", "there one stall comes when the child is made"},
-		{"swap", "there pages are read from a device (major faults)"},
-		{"aof-everysec-stall", "there the main thread waits for the disk"},
-	},
-	Remedy: "Fewer snapshots, at hours with few writes or on a replica; no transparent huge pages (disable-thp " +
-		"yes).",
-	See: []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-transparent-huge-pages",
-		"https://github.com/redis/redis/issues/2844",
-	},
+	ID:      "cow-faults-after-fork",
+	Class:   ServerStall,
 	Changes: []string{"save", "append*", "BGSAVE", "BGREWRITEAOF", "disable-thp"},
 	Explain: explainCow,
 }

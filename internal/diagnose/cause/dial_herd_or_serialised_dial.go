@@ -13,30 +13,9 @@ import (
 // dialHerd: the pool is cold, and all callers dial at once, or wait one after the other for a lock that is held while
 // dialling.
 var dialHerd = Cause{
-	ID:    "dial-herd-or-serialised-dial",
-	Title: "The client's pool is cold: its callers dial all at once, and the calls wait for their connections",
-	Layer: "client",
-	Class: Redial,
-	Needs: Needs{
-		T0: "nothing: new connections that stay look like any pool that grows",
-		T2: "many dials of one process at the same time (or one right after the other), before " +
-			"calls, on connections that stay and replace none",
-	},
-	Mechanism: "The pool is empty, and all callers dial at once; or it holds a lock while it dials, and they " +
-		"wait for one dial after the other.",
-	RuledOut: "New connections that replace closed ones, or a pool that had idle connections",
-	LookAlikes: []LookAlike{
-		{"reconnect-herd", "there the connections were lost right before"},
-		{"pool-leak", "there others are idle and never used again"},
-		{"short-lived-connections", "there the connections do not stay"},
-	},
-	Remedy: "Open connections before the instance takes traffic; a library that does not hold its lock while it " +
-		"dials.",
+	ID:      "dial-herd-or-serialised-dial",
+	Class:   Redial,
 	Options: []remedy.Topic{remedy.WarmPool, remedy.OneDialAtATime},
-	See: []string{
-		"https://github.com/redis/go-redis/pull/3088",
-		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
-	},
 	// Lost connections, and callers that were refused, come back like that.
 	After:   []string{"reconnect-herd", "maxclients", "accept-backlog-overflow"},
 	Explain: explainDialHerd,

@@ -12,28 +12,8 @@ import (
 
 // dnsSlow: a new connection begins with a DNS query, and its call waits for the answer.
 var dnsSlow = Cause{
-	ID:    "dns-slow",
-	Title: "Callers wait for a DNS server before they can connect",
-	Layer: "client-host",
-	Needs: Needs{
-		T0: "new connections of the probe that wait for the lookup of the server's name",
-		T2: "DNS queries of the callers' processes (port 53), how long they took, and the dials right after them",
-	},
-	Mechanism: "A new connection begins with a lookup of the server's name. A slow DNS server, or a lost query " +
-		"that is repeated after 5 s, comes before the dial.",
-	RuledOut: "Lookups that are answered at once, or no queries before dials",
-	LookAlikes: []LookAlike{
-		{"handshake-extra-rtts", "there the time passes after the dial"},
-		{"accept-backlog-overflow", "there the TCP connect itself takes 1 s or more"},
-	},
-	Remedy: "No DNS server in resolv.conf that does not answer, a cache on the host (NodeLocal DNSCache), a name " +
-		"with a final dot or ndots:1, single-request-reopen, and connections that are kept.",
+	ID:      "dns-slow",
 	Options: []remedy.Topic{remedy.KeepConnections},
-	See: []string{
-		"https://github.com/kubernetes/kubernetes/issues/56903",
-		"https://kubernetes.io/docs/tasks/administer-cluster/nodelocaldns/",
-		"https://man7.org/linux/man-pages/man5/resolv.conf.5.html",
-	},
 	Explain: explainDNS,
 }
 

@@ -12,29 +12,8 @@ import (
 
 // eventLoopBlocked: the main thread sleeps in a system call on something else than its clients, and serves nobody.
 var eventLoopBlocked = Cause{
-	ID:    "event-loop-blocked",
-	Title: "The event loop waits in a system call for something else than its clients",
-	Layer: "server",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "nothing of its own: calls wait, and no command was slow",
-		T1: "the system call in which the main thread sleeps, and what it is about, inside the slow calls",
-		T2: "each of these waits with its exact time, and the process that ended it",
-	},
-	Mechanism: "One thread serves all clients. Where it writes its log to a pipe, a FIFO, a terminal or a socket " +
-		"that nobody reads, waits for a child process, or for a file that is locked, all calls wait with it.",
-	RuledOut: "A main thread that slept in epoll_wait() alone, or was blocked on its append-only file or by a " +
-		"missing page",
-	LookAlikes: []LookAlike{
-		{"client-pause-or-write-block", "there the thread sleeps in epoll_wait(), and its event loop runs"},
-		{"process-frozen", "a stopped process is in state T, and in no system call"},
-		{"aof-everysec-stall", "there the call is about the append-only file"},
-	},
-	Remedy: "Write the log to a file, or have its reader keep up; log less (loglevel notice).",
-	See: []string{
-		"https://man7.org/linux/man-pages/man7/pipe.7.html",
-		"https://man7.org/linux/man-pages/man5/proc_pid_syscall.5.html",
-	},
+	ID:      "event-loop-blocked",
+	Class:   ServerStall,
 	Changes: []string{"loglevel", "logfile", "syslog-*"},
 	Explain: explainLoopBlocked,
 }

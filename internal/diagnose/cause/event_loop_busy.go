@@ -11,33 +11,8 @@ import (
 
 // eventLoopBusy: the main thread is on the CPU with work of its own, which no command asked for, and serves nobody.
 var eventLoopBusy = Cause{
-	ID:    "event-loop-busy",
-	Title: "The event loop is busy with work of its own",
-	Layer: "server",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "of active defragmentation LATENCY active-defrag-cycle, or total_active_defrag_time (7.0)",
-		T1: "samples of the main thread's stack inside the slow calls: the function that it was in (root, or " +
-			"CAP_BPF and CAP_PERFMON)",
-		T2: "the same, inside the time that the thread is known to have worked on something else than a command",
-	},
-	Mechanism: "One thread serves all clients. While it defragments memory, tells clients which keys of their caches " +
-		"have changed, works for a module or for the cluster, or does anything else that no command asked for, all " +
-		"calls wait. No command is slow, and SLOWLOG stays empty.",
-	RuledOut: "Samples of the main thread's stack that are mostly in commands, or in reading and writing",
-	LookAlikes: []LookAlike{
-		{"event-loop-blocked", "there the thread sleeps in a system call; here it is on the CPU"},
-		{"slow-command", "there the samples are in a command"},
-		{"active-expire-cycle", "there the samples are in activeExpireCycle, and keys expire"},
-		{"main-thread-saturated", "there the samples are spread over commands, reads and writes"},
-	},
-	Remedy: "By the function: for active defragmentation a lower active-defrag-cycle-max; for client-side caching " +
-		"fewer clients with BCAST, narrower prefixes and smaller batches of writes; for keyspace events fewer classes.",
-	See: []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/config-file/",
-		"https://redis.io/docs/latest/develop/reference/client-side-caching/",
-		"https://redis.io/docs/latest/develop/pubsub/keyspace-notifications/",
-	},
+	ID:      "event-loop-busy",
+	Class:   ServerStall,
 	Changes: []string{"activedefrag", "active-defrag-*", "notify-keyspace-events", "tracking-*", "activerehashing"},
 	After: []string{
 		"short-lived-connections", "reconnect-herd", "aof-everysec-stall", "aof-fsync-always", "fork-latency",

@@ -15,29 +15,8 @@ import (
 
 // evictionCycle: at maxmemory, the main thread evicts keys before each write; before 6.2 without a time limit.
 var evictionCycle = Cause{
-	ID:    "eviction-cycle",
-	Title: "The server is at maxmemory: evicting keys holds the event loop",
-	Layer: "server",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "evicted_keys rises with used_memory at maxmemory, total_eviction_exceeded_time (7.0), or " +
-			"LATENCY eviction-cycle, while calls were slow",
-		T1: "the main thread on the CPU all the time meanwhile",
-		T2: "each write that held the main thread longer than the server's own time for the command",
-	},
-	Mechanism: "At maxmemory each write first evicts keys, in the main thread; before 6.2 without a limit of " +
-		"time.",
-	RuledOut: "evicted_keys that does not rise, or used_memory below maxmemory",
-	LookAlikes: []LookAlike{
-		{"active-expire-cycle", "there expired_keys rises, with memory to spare"},
-		{"sync-free-of-big-key", "there one big key is freed, and not many small ones"},
-	},
-	Remedy: "Room above the data (maxmemory, more shards, expiry times), a lower maxmemory-eviction-tenacity, " +
-		"6.2 or newer, lazyfree-lazy-eviction yes for big values.",
-	See: []string{
-		"https://redis.io/docs/latest/develop/reference/eviction/",
-		"https://github.com/redis/redis/pull/7653",
-	},
+	ID:      "eviction-cycle",
+	Class:   ServerStall,
 	Changes: []string{"maxmemory*", "request size"},
 	Explain: explainEviction,
 }

@@ -7,6 +7,7 @@ import (
 // What tests outside the package need.
 var (
 	CommandLock        = commandLock
+	Documented         = documented
 	ExplainCommandLoop = explainCommandLoop
 	FrameworkFixes     = frameworkFixes
 	SentByServer       = sentByServer

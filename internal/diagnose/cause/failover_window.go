@@ -14,31 +14,8 @@ import (
 // failoverWindow: a master is gone. Until the other nodes have marked it as failed and elected its replica, no node
 // serves its slots.
 var failoverWindow = Cause{
-	ID:    "failover-window",
-	Title: "A master stopped answering, and no node served its slots until a replica had taken over",
-	Layer: "server",
-	Needs: Needs{
-		T0: "a node that stops answering, and its replica that becomes master (INFO role, CLUSTER NODES), or " +
-			"cluster_slots_pfail and cluster_slots_fail on the others; CLUSTERDOWN errors",
-		T1: "why it stopped answering: the process has ended, or was stopped",
-		T2: "the connections that its end closed, and those refused meanwhile, by process",
-	},
-	Mechanism: "A master is gone. The other nodes suspect it after cluster-node-timeout (15 s by default; " +
-		"Sentinel: down-after-milliseconds), agree and elect a replica. Until then nobody serves its slots.",
-	RuledOut: "Masters that answer all the time, and roles that do not change",
-	LookAlikes: []LookAlike{
-		{"process-frozen", "there the process goes on before anybody takes over"},
-		{"stale-topology-silent-master", "there the failover is over, and callers still wait for the old master"},
-		{"server-restarted", "there the same address serves again"},
-		{"replica-loading-or-readonly-routing", "there the nodes are well and the callers ask the wrong one"},
-	},
-	Remedy: "Find why the master ended; fail over before planned restarts; cluster-node-timeout 5000; clients " +
-		"that retry for longer than the window.",
+	ID:      "failover-window",
 	Options: []remedy.Topic{remedy.SurviveFailover},
-	See: []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#failure-detection",
-		"https://github.com/redis/jedis/issues/1512",
-	},
 	Changes: []string{"role", "map", "FAILOVER", "REPLICAOF", "SLAVEOF", "CLUSTER *"},
 	Explain: explainFailover,
 }

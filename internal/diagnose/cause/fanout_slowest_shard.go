@@ -16,31 +16,8 @@ import (
 // fanoutSlowestShard: a call of the application goes to several nodes at once, and ends with the slowest of them. The
 // more nodes it needs, the more of its calls include the slow one. See twemproxy#340: an mget waits for all servers.
 var fanoutSlowestShard = Cause{
-	ID:    "fanout-slowest-shard",
-	Title: "The application waits for the slowest of several nodes: one slow node slows nearly every call",
-	Layer: "client",
-	Needs: Needs{
-		T0: "nothing: what one process sends to other nodes is not seen; the verdict is the slow node's own cause",
-		T1: "as T0: the last-send times of sockets are in steps of the kernel's timer, 1 to 10 ms, in " +
-			"which clients make many calls one after the other",
-		T2: "samples of the process's connections while a slow call waits: the other nodes were asked at the same " +
-			"time, answered in time, and got no further request",
-	},
-	Mechanism: "A request asks several nodes at once and ends with the slowest. The more nodes it needs, the " +
-		"more of the requests include a slow one.",
-	RuledOut: "Requests that wait while no other node was asked at the same time",
-	LookAlikes: []LookAlike{
-		{"hot-shard-or-hot-key", "there calls of all callers queue at the busy node"},
-		{"n-plus-one-roundtrips", "there the calls are made one after the other"},
-	},
-	Remedy: "Cure the slow node first; hash tags so that fewer nodes are asked, deadlines per part, hedged " +
-		"reads of a replica.",
-	Options: []remedy.Topic{remedy.SplitCalls},
-	See: []string{
-		"https://github.com/twitter/twemproxy/issues/340",
-		"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags",
-		"https://research.google/pubs/the-tail-at-scale/",
-	},
+	ID:         "fanout-slowest-shard",
+	Options:    []remedy.Topic{remedy.SplitCalls},
 	AfterClass: []Class{ServerStall}, // the shard's own fault makes all shards' calls wait
 	Explain:    explainFanout,
 }

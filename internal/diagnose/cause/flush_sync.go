@@ -12,25 +12,8 @@ import (
 
 // flushSync: FLUSHALL and FLUSHDB free every key in the main thread unless configured otherwise.
 var flushSync = Cause{
-	ID:    "flush-sync",
-	Title: "FLUSHALL or FLUSHDB frees all keys in the main thread",
-	Layer: "server",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "FLUSHALL, FLUSHDB in SLOWLOG or commandstats",
-		T1: "the main thread on the CPU all the time meanwhile",
-		T2: "the exact time, connection and process of each, and the calls that waited for it",
-	},
-	Mechanism: "FLUSHALL and FLUSHDB free every key in the main thread, unless ASYNC is given or " +
-		"lazyfree-lazy-user-flush is yes.",
-	RuledOut: "No FLUSHALL or FLUSHDB in SLOWLOG or commandstats during slow calls",
-	LookAlikes: []LookAlike{
-		{"sync-free-of-big-key", "there one key is freed, and the others stay"},
-	},
-	Remedy: "FLUSHALL ASYNC or FLUSHDB ASYNC, or CONFIG SET lazyfree-lazy-user-flush yes.",
-	See: []string{
-		"https://redis.io/docs/latest/commands/flushall/",
-	},
+	ID:      "flush-sync",
+	Class:   ServerStall,
 	Changes: []string{"FLUSHALL", "FLUSHDB", "lazyfree-lazy-user-flush"},
 	Explain: explainFlush,
 }

@@ -11,28 +11,8 @@ import (
 
 // forkLatency: fork() copies the page tables of the whole heap; no client is served meanwhile.
 var forkLatency = Cause{
-	ID:    "fork-latency",
-	Title: "The fork for a snapshot stops the server while its page tables are copied",
-	Layer: "persistence",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "latest_fork_usec of a fork at the time of the slow calls, or LATENCY fork",
-		T1: "the main thread in the kernel all the time meanwhile",
-		T2: "the activity in which it forked, with its exact time, and the calls that waited for it",
-	},
-	Mechanism: "fork() for BGSAVE, BGREWRITEAOF or a full resync copies the page tables of the whole heap, 9 to " +
-		"13 ms per GB on hardware, and no client is served meanwhile.",
-	RuledOut: "No fork (total_forks, latest_fork_usec) at the time of the slow calls, or a short one",
-	LookAlikes: []LookAlike{
-		{"cow-faults-after-fork", "there calls are slow for as long as the child saves, and not only when it " +
-			"begins"},
-		{"aof-everysec-stall", "there the main thread waits for the disk, and not in fork()"},
-	},
-	Remedy: "Smaller shards, snapshots on a replica, a larger replication backlog against full resyncs, AOF " +
-		"rewrites less often.",
-	See: []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-generated-by-fork",
-	},
+	ID:      "fork-latency",
+	Class:   ServerStall,
 	Changes: []string{"save", "append*", "BGSAVE", "BGREWRITEAOF"},
 	Explain: explainFork,
 }

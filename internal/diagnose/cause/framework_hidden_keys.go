@@ -15,27 +15,8 @@ import (
 // frameworkHiddenKeys: nobody wrote the command that holds the event loop. A framework sends it for a call that looks
 // harmless, such as clearing a cache. The mechanism at the server is that of slow-command.
 var frameworkHiddenKeys = Cause{
-	ID:    "framework-hidden-keys",
-	Title: "A framework sends a command that walks all keys, for a harmless-looking call; all other calls wait",
-	Layer: "client",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "SLOWLOG entries of KEYS and similar with a pattern in the default form of a known " +
-			"framework, or from a client that names the framework in CLIENT LIST (lib-name); and " +
-			"what the same connection deletes right after",
-		T1: "the main thread on the CPU all the time meanwhile",
-		T2: "each time that such a command held the main thread, with its connection and process",
-	},
-	Mechanism: "A framework (Spring Cache, Django, Laravel and others) implements a harmless call, such as " +
-		"clearing a cache, by KEYS or another command that walks all keys. At the server it is a slow command " +
-		"that nobody wrote.",
-	RuledOut: "Patterns and clients that belong to no known framework: then it is a slow command of the " +
-		"application itself",
-	LookAlikes: []LookAlike{
-		{"slow-command", "there the pattern or the client's name is that of no framework"},
-	},
-	Remedy: "Let the framework walk by SCAN or not at all: an option or another class of it; give its keys a " +
-		"database or a version of their own; forbid KEYS by ACL to find all callers.",
+	ID:      "framework-hidden-keys",
+	Class:   ServerStall,
 	See:     slices.Concat(springPages, walkPages),
 	Explain: explainFramework,
 }

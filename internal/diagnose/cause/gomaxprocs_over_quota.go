@@ -19,29 +19,7 @@ import (
 // spend the quota early in each period, and all of them are throttled for the rest of it. The visible effect is
 // client-cfs-throttled.
 var gomaxprocsOverQuota = Cause{
-	ID:    "gomaxprocs-over-quota",
-	Title: "The client's runtime runs more threads than its CPU quota has cores, and is throttled in each period",
-	Layer: "client-host",
-	Needs: Needs{
-		T0: "nothing: the server is fine",
-		T1: "the number of threads, GOMAXPROCS or the program's Go version, against the quota of its cgroup (a hint)",
-		T2: "calls with their reply in the socket while more of the client's threads " +
-			"than the quota has cores were throttled together",
-	},
-	Mechanism: "A runtime that ignores the quota starts a thread for each CPU of the host. Together they spend " +
-		"the quota early in each period, and all of them are stopped for the rest of it.",
-	RuledOut: "No more running threads than the quota has cores",
-	LookAlikes: []LookAlike{
-		{"client-cfs-throttled", "there as many threads as fit the quota have more work than it allows"},
-		{"client-cpu-saturated", "there no quota stops the threads"},
-	},
-	Remedy: "Go 1.25 or later, or GOMAXPROCS; -XX:ActiveProcessorCount; DOTNET_PROCESSOR_COUNT; or no CPU " +
-		"limit.",
-	See: []string{
-		"https://go.dev/doc/go1.25#container-aware-gomaxprocs",
-		"https://github.com/golang/go/issues/33803",
-		"https://github.com/uber-go/automaxprocs",
-	},
+	ID:      "gomaxprocs-over-quota",
 	Explain: explainMaxProcs,
 }
 

@@ -12,28 +12,8 @@ import (
 // handshakeExtraRTTs: the handshake of a new connection takes several round trips, one after the other, and the
 // connection is used for little more.
 var handshakeExtraRTTs = Cause{
-	ID:    "handshake-extra-rtts",
-	Title: "The handshake of each new connection takes several round trips before its first call",
-	Layer: "client",
-	Needs: Needs{
-		T0: "commandstats: hello, auth, select, client|setinfo about as often as connections are opened (a hint)",
-		T2: "the round trips of each handshake, one after the other",
-	},
-	Mechanism: "HELLO, AUTH, SELECT, CLIENT SETNAME and SETINFO are sent one after the other on a new " +
-		"connection: several round trips before the first call.",
-	RuledOut: "Handshakes of one round trip, or connections that are used for many calls",
-	LookAlikes: []LookAlike{
-		{"rtt-floor", "there each call takes the round trip, and not the new connections"},
-		{"dns-slow", "there the lookup of the name comes before the dial"},
-		{"tls-handshake-storm", "there the main thread is busy with handshakes, and others wait"},
-	},
-	Remedy: "Open connections once and keep them; leave out what is not needed (SETINFO, SELECT), and let HELLO " +
-		"do AUTH and SETNAME.",
+	ID:      "handshake-extra-rtts",
 	Options: []remedy.Topic{remedy.LeaveOutSetInfo},
-	See: []string{
-		"https://redis.io/docs/latest/commands/hello/",
-		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
-	},
 	// What has callers open connections has them greet the server, too.
 	AfterClass: []Class{Redial},
 	After:      []string{"replica-loading-or-readonly-routing", "failover-window"},

@@ -13,32 +13,9 @@ import (
 // hiddenRetriesBackoff: one slow call of the application is several attempts. The library waits for a reply that never
 // comes, gives up after its timeout, sleeps, and silently retries on another connection.
 var hiddenRetriesBackoff = Cause{
-	ID:    "hidden-retries-backoff",
-	Title: "The client retries silently: one call of the application is several attempts, each with a timeout",
-	Layer: "client",
-	Class: Redial,
-	Needs: Needs{
-		T0: "nothing: the server answers each attempt promptly",
-		T2: "connections that the client closes with a call unanswered, while the server answers " +
-			"others promptly and hardly any call is answered shortly before that timeout; " +
-			"the same command follows on the next connection",
-	},
-	Mechanism: "A reply does not come. The library waits for its timeout, closes the connection, pauses and " +
-		"sends the command again: the application sees one call that takes several timeouts.",
-	RuledOut: "Replies that come shortly after the timeout, or slow replies of all others at that time",
-	LookAlikes: []LookAlike{
-		{"packet-loss-rto", "there TCP retransmits, and the reply comes"},
-		{"timeout-discard-churn", "there replies come late and calls are given up too early"},
-		{"no-socket-timeout", "there nobody gives up"},
-	},
-	Remedy: "Decide how long a whole call may take, and make timeout times attempts plus pauses fit; find out " +
-		"what loses the replies.",
+	ID:      "hidden-retries-backoff",
+	Class:   Redial,
 	Options: []remedy.Topic{remedy.BoundRetries},
-	See: []string{
-		"https://redis.io/docs/latest/develop/clients/redis-py/produsage/#retries",
-		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
-		"https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/",
-	},
 	// A request lost on a path that loses packets or drops connections is retried as well.
 	After:   []string{"packet-loss-rto", "idle-conn-blackholed", "cmdinfo-once-lock", "process-frozen"},
 	Explain: explainRetries,

@@ -17,32 +17,9 @@ import (
 // hotShard: one node of a cluster is busy all the time, and its peers are not: a key, or a hash tag, is requested far
 // more than the others, or the slots are spread unevenly.
 var hotShard = Cause{
-	ID:    "hot-shard-or-hot-key",
-	Title: "One node of the cluster has far more work than the others, and calls queue for it",
-	Layer: "server",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "commands per second and used_cpu_*_main_thread of all nodes: one near a whole core, and at least " +
-			"twice the median of its peers; slots per node (CLUSTER NODES), and the slots that take most of its time " +
-			"(CLUSTER SLOT-STATS, Valkey 8.0, Redis 8.2)",
-		T1: "the main threads' own time on the CPU, of all nodes on this host",
-		T2: "the clients' own calls wait while that node serves others; which clients they are",
-	},
-	Mechanism: "A key, a hash tag or more slots than elsewhere bring one node far more work than its peers. Its " +
-		"thread is busy all the time, and calls to it queue.",
-	RuledOut: "Peers that are about as busy",
-	LookAlikes: []LookAlike{
-		{"fanout-slowest-shard", "there the calls of one request wait for one slow node, for any reason"},
-		{"main-thread-saturated", "there all nodes are busy, or there is only one"},
-	},
-	Remedy: "Cache hot keys in the callers, split them, drop a shared hash tag, rebalance slots, spread reads " +
-		"over replicas.",
+	ID:      "hot-shard-or-hot-key",
+	Class:   ServerStall,
 	Options: []remedy.Topic{remedy.CacheHotKeys},
-	See: []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags",
-		"https://redis.io/docs/latest/develop/reference/client-side-caching/",
-		"https://valkey.io/commands/cluster-slot-stats/",
-	},
 	Explain: explainHotShard,
 }
 

@@ -13,31 +13,7 @@ import (
 // idleConnBlackholed: a firewall, NAT or balancer forgot a connection that was idle for long, and silently drops its
 // packets. The first request after the pause is retransmitted until the caller gives up.
 var idleConnBlackholed = Cause{
-	ID:    "idle-conn-blackholed",
-	Title: "Something on the path forgets idle connections: the first call after a pause gets no answer",
-	Layer: "network",
-	Needs: Needs{
-		T0: "nothing: the probe's connections are never idle",
-		T2: "requests that were retransmitted again and again and never " +
-			"answered, only on connections that had been idle",
-	},
-	Mechanism: "A firewall, NAT or balancer forgets a connection that was idle, and drops its packets without a " +
-		"reset. The first request after the pause is retransmitted until the caller gives up.",
-	RuledOut: "Connections in use that get no answer either, or others that were idle for as long and still " +
-		"work",
-	LookAlikes: []LookAlike{
-		{"stale-conn-server-timeout", "there the connection is closed, and the client can see it"},
-		{"packet-loss-rto", "there retransmitted segments arrive"},
-		{"no-socket-timeout", "that is why the caller waits so long; this is why no answer comes"},
-		{"server-unavailable", "there new connections fail, too"},
-	},
-	Remedy: "Keepalives below the limit of the path (tcp-keepalive 60), idle limits below it, TCP_USER_TIMEOUT " +
-		"or read timeouts.",
-	See: []string{
-		"https://github.com/redis/node-redis/issues/1598",
-		"https://docs.aws.amazon.com/elasticloadbalancing/latest/network/network-load-balancers.html#connection-idle-timeout",
-		"https://man7.org/linux/man-pages/man7/tcp.7.html",
-	},
+	ID:      "idle-conn-blackholed",
 	Changes: []string{"nftables rules"},
 	Explain: explainBlackhole,
 }

@@ -10,30 +10,8 @@ import (
 // inlineRediscovery: on MOVED, a library fetches the whole cluster map before it follows the redirect: that call takes
 // a new connection and a map request more. The map request is cheap for the server; the call that waits for it is slow.
 var inlineRediscovery = Cause{
-	ID:    "inline-rediscovery",
-	Title: "A call that gets MOVED waits until its library has fetched the whole cluster map again",
-	Layer: "client",
-	Needs: Needs{
-		T0: "MOVED in errorstats with as many CLUSTER SLOTS, from libraries that wait for the map, by their names " +
-			"in CLIENT LIST (node-redis, redis-py, Jedis)",
-		T2: "connections opened for the map alone, or reopened after it, and how long each takes",
-	},
-	Mechanism: "On MOVED some libraries (node-redis, redis-py, Jedis) fetch the whole map before they follow " +
-		"the redirect. That call takes a new connection and a map request more.",
-	RuledOut: "A library that fetches the map in the background, or no MOVED",
-	LookAlikes: []LookAlike{
-		{"topology-refresh-storm", "there the server has no time left; here one call waits"},
-		{"moved-refresh-storm", "that is the load of all map requests; this is the wait of each call"},
-		{"ask-redirect-during-migration", "there a call takes one more round trip, and no map request"},
-	},
-	Remedy: "A library or option that fetches the map in the background, and slots that move in few large " +
-		"steps.",
+	ID:      "inline-rediscovery",
 	Options: []remedy.Topic{remedy.FetchMapInBackground},
-	See: []string{
-		"https://github.com/redis/node-redis/blob/master/docs/clustering.md",
-		"https://redis.readthedocs.io/en/stable/clustering.html",
-		"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#moved-redirection",
-	},
 	After:   []string{"moved-refresh-storm", "ask-redirect-during-migration", "failover-window"},
 	Explain: func(*facts.Node) *Finding { return nil }, // a caller that gets MOVED from one node asks another
 	Whole:   explainInline,

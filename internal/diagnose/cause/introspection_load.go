@@ -16,29 +16,8 @@ import (
 // introspectionLoad: monitoring itself loads the server: MONITOR, INFO and CLIENT LIST at a high rate, SLOWLOG GET of
 // everything, MEMORY USAGE of big keys.
 var introspectionLoad = Cause{
-	ID:    "introspection-load",
-	Title: "Monitoring commands load the server",
-	Layer: "server",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "time of INFO, CLIENT LIST, SLOWLOG, MEMORY … in commandstats; MONITOR clients (flag O) in CLIENT LIST",
-		T1: "the main thread on the CPU all the time meanwhile",
-		T2: "each such command that held the main thread for at least 1 ms, with its connection and process",
-	},
-	Mechanism: "MONITOR copies every command to its client; INFO, CLIENT LIST, SLOWLOG GET and MEMORY USAGE " +
-		"walk clients, entries or values. Sent often, or by many exporters, they take the main thread's time.",
-	RuledOut: "Little time of such commands in commandstats, and no client with the flag O",
-	LookAlikes: []LookAlike{
-		{"slow-command", "there the command reads data, and none of the server's state"},
-		{"many-clients-overhead", "there the number of connections makes INFO or CLIENT LIST expensive, and not " +
-			"how often they are sent"},
-		{"topology-refresh-storm", "there the commands are CLUSTER NODES, SLOTS or SHARDS"},
-	},
-	Remedy: "One exporter that polls every 10 to 15 s only what is used; no MONITOR in production.",
-	See: []string{
-		"https://redis.io/docs/latest/commands/monitor/",
-		"https://redis.io/docs/latest/commands/info/",
-	},
+	ID:      "introspection-load",
+	Class:   ServerStall,
 	Changes: []string{"slowlog-*", "latency-*"},
 	After:   []string{"cmdinfo-once-lock", "topology-refresh-storm"},
 	Explain: explainIntrospection,

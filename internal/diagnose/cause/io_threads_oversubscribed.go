@@ -16,29 +16,8 @@ import (
 // ioThreadsOversubscribed: the server has more I/O threads than CPUs. They and the main thread wait for each other by
 // spinning (networking.c, IOThreadMain), so threads with work wait for threads that spin.
 var ioThreadsOversubscribed = Cause{
-	ID:    "io-threads-oversubscribed",
-	Title: "The server has at least as many I/O threads as CPUs: its main thread waits for its own threads",
-	Layer: "server-host",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "CONFIG io-threads above 1, and I/O threads that spin but get too little CPU " +
-			"time (used_cpu_* less used_cpu_*_main_thread)",
-		T1: "run time and run-queue delay of the threads io_thd_*, against the CPUs that the server may use",
-		T2: "the server's own threads had the CPU that its main thread waited for",
-	},
-	Mechanism: "I/O threads and main thread wait for each other by spinning. With as many threads as CPUs, a " +
-		"thread with work waits for the CPU while another spins on it.",
-	RuledOut: "io-threads 1, or fewer threads than the CPUs that the server may use",
-	LookAlikes: []LookAlike{
-		{"server-cpu-contention", "there other processes have the CPU, and not the server's own threads"},
-		{"main-thread-saturated", "there the main thread runs all the time and waits for no CPU"},
-	},
-	Remedy: "io-threads below the number of CPUs (4 CPUs: 2 or 3; 2 CPUs: 1), and a cpuset that is not smaller " +
-		"than that.",
-	See: []string{
-		"https://github.com/redis/redis/issues/13003",
-		"https://valkey.io/topics/valkey.conf/",
-	},
+	ID:      "io-threads-oversubscribed",
+	Class:   ServerStall,
 	Changes: []string{"io-threads*", "cpus", "cpu quota"},
 	Explain: explainIOThreads,
 }

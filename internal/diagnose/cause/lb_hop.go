@@ -12,30 +12,7 @@ import (
 
 // lbHop: a proxy or load balancer has read a call and does not answer, and the calls that it makes are fast.
 var lbHop = Cause{
-	ID:    "lb-hop",
-	Title: "A proxy keeps calls waiting: the calls that it makes are fast",
-	Layer: "network",
-	Needs: Needs{
-		T0: "nothing of its own: a proxy has no INFO",
-		T1: "nothing of its own: its process sleeps, as without work",
-		T2: "the time in which the proxy had read a call, its thread slept, and no call of its own to the next hop " +
-			"was slow",
-	},
-	Mechanism: "A proxy or load balancer has read a call, and sends it on late, or its reply. It waits for " +
-		"something of its own: a free connection to the next hop, a timer that collects calls, a rate limit, a " +
-		"log. Its process sleeps meanwhile, and the next hop is idle.",
-	RuledOut: "Calls of the proxy to the next hop that are as slow as those that it got, or a thread of the proxy " +
-		"that is busy or does not get a CPU",
-	LookAlikes: []LookAlike{
-		{"rtt-floor", "there the way takes the time, of each call alike, and no process has read the call meanwhile"},
-		{"process-frozen", "there the process of the proxy is stopped, and its thread is in state T"},
-	},
-	Remedy: "Find what the proxy waits for in its settings and statistics; measure with and without it.",
-	See: []string{
-		"https://github.com/twitter/twemproxy/blob/master/notes/recommendation.md",
-		"https://docs.haproxy.org/2.6/configuration.html#5.2-maxconn",
-		"https://github.com/envoyproxy/envoy/issues/19436",
-	},
+	ID:      "lb-hop",
 	Explain: explainHop,
 }
 

@@ -14,29 +14,8 @@ import (
 
 // luaOrMultiLong: a script or a transaction is atomic: no other client is served until all of it is done.
 var luaOrMultiLong = Cause{
-	ID:    "lua-or-multi-long",
-	Title: "A long script or transaction holds the event loop",
-	Layer: "server",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "EVAL, FCALL in SLOWLOG, EXEC in commandstats (SLOWLOG never shows EXEC), BUSY errors",
-		T1: "the main thread on the CPU all the time meanwhile",
-		T2: "each run that held the main thread: of which client, its CPU time, and the calls that waited for it",
-	},
-	Mechanism: "A script, function or MULTI/EXEC is atomic: the main thread serves nobody else until all of it " +
-		"is done. Each command in it may be short.",
-	RuledOut: "Short EVAL, FCALL and EXEC in commandstats and SLOWLOG, and no BUSY errors",
-	LookAlikes: []LookAlike{
-		{"slow-command", "there a single command outside of any script takes long"},
-		{"oversized-pipeline-or-multikey", "a plain pipeline is not atomic: its commands are counted one by " +
-			"one, without EXEC"},
-	},
-	Remedy: "Bound loops of scripts, and call them again with a cursor; keep some 100 commands in a " +
-		"transaction; send as a plain pipeline what need not be atomic.",
-	See: []string{
-		"https://redis.io/docs/latest/develop/programmability/eval-intro/",
-		"https://redis.io/docs/latest/develop/using-commands/transactions/",
-	},
+	ID:      "lua-or-multi-long",
+	Class:   ServerStall,
 	Explain: explainLuaOrMulti,
 }
 

@@ -14,29 +14,8 @@ import (
 // manyClientsOverhead: work that grows with the number of connections, whatever they ask: CLIENT LIST, INFO of old
 // versions, the periodic check of every client, and event-loop iterations that serve thousands at a time.
 var manyClientsOverhead = Cause{
-	ID:    "many-clients-overhead",
-	Title: "The server has so many connections that their number alone costs it time",
-	Layer: "client",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "thousands of connected_clients, and CLIENT LIST or INFO taking milliseconds, or thousands of calls queued",
-		T1: "the main thread on the CPU meanwhile",
-		T2: "each CLIENT LIST or INFO that held the main thread, with its connection and process",
-	},
-	Mechanism: "Some work grows with the number of connections: CLIENT LIST, INFO of old versions, the periodic " +
-		"check of every client, event-loop iterations that serve thousands.",
-	RuledOut: "Few connected_clients, or short CLIENT LIST and INFO and few calls queued",
-	LookAlikes: []LookAlike{
-		{"introspection-load", "there the commands are sent often, with few connections"},
-		{"pool-oversized", "there one process has calls in flight on hundreds of connections; here most may be " +
-			"idle"},
-	},
-	Remedy: "Share connections (smaller pools, multiplexing libraries, a proxy), close idle ones (timeout), and " +
-		"ask for CLIENT LIST rarely.",
-	See: []string{
-		"https://redis.io/docs/latest/develop/reference/clients/",
-		"https://github.com/redis/redis/pull/4727",
-	},
+	ID:      "many-clients-overhead",
+	Class:   ServerStall,
 	Explain: explainManyClients,
 }
 

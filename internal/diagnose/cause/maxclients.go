@@ -18,27 +18,7 @@ import (
 // maxClients: the limit is reached, and each new client gets an error and is closed (networking.c,
 // acceptCommonHandler).
 var maxClients = Cause{
-	ID:    "maxclients",
-	Title: "The server refuses new connections: maxclients is reached",
-	Layer: "limits",
-	Needs: Needs{
-		T0: "the error \"max number of clients reached\" on a connection of " +
-			"slowpath's own, or rejected_connections rising",
-		T1: "open file descriptors against the limit of the process",
-		T2: "connections that the server closed at once, by process",
-	},
-	Mechanism: "At maxclients the server answers a new connection with an error and closes it. Callers see " +
-		"connects that succeed and then fail, and try again after a pause.",
-	RuledOut: "rejected_connections that does not rise, and connected_clients below maxclients",
-	LookAlikes: []LookAlike{
-		{"accept-backlog-overflow", "there the kernel drops SYNs, and connects take a second or more"},
-		{"pool-leak", "there the pool itself is at its limit, and the server has room"},
-	},
-	Remedy: "Pool size times processes below maxclients, idle connections closed (timeout), or a higher " +
-		"maxclients with the limit of open files.",
-	See: []string{
-		"https://redis.io/docs/latest/develop/reference/clients/#maximum-concurrent-connected-clients",
-	},
+	ID:      "maxclients",
 	Changes: []string{"maxclients", "timeout"},
 	Explain: explainMaxClients,
 }

@@ -12,31 +12,8 @@ import (
 // migrateBigKeyBlocks: in the main thread, MIGRATE writes a whole value to another server and waits for the reply;
 // RESTORE on the other end builds it in one go.
 var migrateBigKeyBlocks = Cause{
-	ID:    "migrate-big-key-blocks",
-	Title: "MIGRATE of a big key blocks both the server that sends it and the one that receives it",
-	Layer: "server",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "MIGRATE, RESTORE-ASKING or RESTORE in SLOWLOG or commandstats taking milliseconds each; " +
-			"memory that falls on one node and rises on another",
-		T1: "the main thread on the CPU, or asleep meanwhile",
-		T2: "each MIGRATE and RESTORE that held the main thread, with its connection; " +
-			"a RESTORE comes from another server's process",
-	},
-	Mechanism: "MIGRATE writes a whole value to another server in the main thread and waits for its reply; " +
-		"RESTORE builds it there in one piece.",
-	RuledOut: "Short MIGRATE and RESTORE in commandstats and SLOWLOG",
-	LookAlikes: []LookAlike{
-		{"big-key-io", "there clients read and write the value"},
-		{"ask-redirect-during-migration", "there calls are repeated, and no node blocks"},
-	},
-	Remedy: "Split big keys before they are moved, cluster-node-timeout above the longest MIGRATE, or migration " +
-		"by replication (Redis 8.4, Valkey 9.0).",
-	See: []string{
-		"https://redis.io/docs/latest/commands/migrate/",
-		"https://github.com/redis/redis/issues/13122",
-		"https://github.com/valkey-io/valkey/pull/1949",
-	},
+	ID:      "migrate-big-key-blocks",
+	Class:   ServerStall,
 	Explain: explainMigrate,
 }
 

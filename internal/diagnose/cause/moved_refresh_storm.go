@@ -11,32 +11,10 @@ import (
 // movedRefreshStorm: slots change owner one after the other; calls get MOVED, and each MOVED makes clients fetch the
 // cluster map again.
 var movedRefreshStorm = Cause{
-	ID:    "moved-refresh-storm",
-	Title: "Slots keep changing owner: calls get MOVED, and each client fetches the cluster map again each time",
-	Layer: "client",
-	Needs: Needs{
-		T0: "MOVED in errorstats (since 6.2), with CLUSTER SLOTS, NODES or SHARDS in commandstats; owners and " +
-			"epochs that changed between two reads of the map",
-		T2: "CLUSTER SETSLOT, and how long the clients wait for the map",
-	},
-	Mechanism: "Slots change owner one after the other. Calls to the old owner get MOVED, and each MOVED makes " +
-		"clients fetch the whole map again.",
-	RuledOut: "Few MOVED, or a map that does not change",
-	LookAlikes: []LookAlike{
-		{"topology-refresh-storm", "there the map does not change, and no call gets MOVED"},
-		{"ask-redirect-during-migration", "there a slot is still moving: ASK, and no new map"},
-		{"failover-window", "there the map changes once"},
-	},
-	Remedy: "Move slots in few large steps or by atomic migration (Redis 8.4, Valkey 9.0); libraries that patch " +
-		"one slot or limit refreshes.",
+	ID:      "moved-refresh-storm",
 	Options: []remedy.Topic{remedy.FetchMapLess},
-	See: []string{
-		"https://github.com/valkey-io/valkey/pull/298",
-		"https://github.com/redis/lettuce/issues/2468",
-		"https://github.com/redis/rueidis",
-	},
-	// one change of the map, of which many clients learn late
 	Changes: []string{"map", "CLUSTER *"},
+	// one change of the map, of which many clients learn late
 	After:   []string{"failover-window", "stale-topology-silent-master"},
 	Explain: func(*facts.Node) *Finding { return nil }, // a caller that gets MOVED from one node asks another
 	Whole:   explainMoved,

@@ -14,27 +14,7 @@ import (
 // multiplexBigReply: all callers of a client share a connection, and a reply of megabytes is sent before the small
 // ones.
 var multiplexBigReply = Cause{
-	ID:    "multiplex-hol-big-reply",
-	Title: "A big reply holds a shared connection: the calls behind it wait for its last byte",
-	Layer: "client",
-	Needs: Needs{
-		T0: "nothing: the calls of others are not seen. A client with few connections and a " +
-			"large output buffer (CLIENT LIST omem) is a hint",
-		T2: "small calls in flight on a connection while a big reply was sent on it, which ended with it or later",
-	},
-	Mechanism: "All callers of a client share a connection, and replies come in order. A reply of megabytes has " +
-		"to be sent and read before the small ones behind it.",
-	RuledOut: "Calls that are slow on other connections as well, or no big reply before them",
-	LookAlikes: []LookAlike{
-		{"blocking-cmd-on-shared-conn", "there nothing is sent meanwhile: the server waits"},
-		{"big-key-io", "there calls on other connections wait, too"},
-		{"receiver-stall", "there the client does not read"},
-	},
-	Remedy: "Big values on a connection of their own, split or compressed values.",
-	See: []string{
-		"https://stackexchange.github.io/StackExchange.Redis/Timeouts#are-there-big-requests-preceding-several-small-requests-to-the-redis-that-timed-out",
-		"https://learn.microsoft.com/azure/azure-cache-for-redis/cache-best-practices-development#consider-more-keys-and-smaller-values",
-	},
+	ID:      "multiplex-hol-big-reply",
 	Explain: explainBigReply,
 }
 

@@ -10,30 +10,8 @@ import (
 // nPlusOneRoundtrips: a caller asks for one key after the other, and waits a round trip for each. No single call is
 // slow; the request that needs them all is.
 var nPlusOneRoundtrips = Cause{
-	ID:    "n-plus-one-roundtrips",
-	Title: "Callers ask for one key at a time: each call is fast, but hundreds of round trips add up",
-	Layer: "client",
-	Needs: Needs{
-		T0: "nothing: the calls of others are not seen",
-		T2: "calls of one command one after the other on a connection, each sent right after the reply before, ten " +
-			"and more that together take as long as a slow call; or connections with one call at a time, hundreds " +
-			"per second, on a path where the round trip is nearly all of each call",
-	},
-	Mechanism: "A caller asks for one key after the other and waits a round trip for each. No call is slow; the " +
-		"request that needs all of them is.",
-	RuledOut: "Calls that do not follow right after the reply before, or that are few",
-	LookAlikes: []LookAlike{
-		{"rtt-floor", "there a single call takes long"},
-		{"pool-test-on-borrow", "there every other command is a PING"},
-		{"pool-exhausted-wait", "there the calls that follow at once are those of other callers that waited"},
-	},
-	Remedy: "MGET, HMGET, pipelines or a script; a library that batches by itself (rueidis, ioredis " +
-		"enableAutoPipelining).",
+	ID: "n-plus-one-roundtrips",
 	// callers that wait for a connection send right away, too
-	See: []string{
-		"https://redis.io/docs/latest/develop/use/pipelining/",
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-network-and-communication",
-	},
 	After:   []string{"pool-exhausted-wait", "pool-test-on-borrow", "bandwidth-saturated"},
 	Explain: explainNPlusOne,
 }

@@ -14,30 +14,7 @@ import (
 // nagleDelayedACK: a sender without TCP_NODELAY writes a request in two writes. Its kernel holds the second until the
 // first is acknowledged (RFC 896); the other side delays that acknowledgement, to send it with a reply.
 var nagleDelayedACK = Cause{
-	ID:    "nagle-delayed-ack",
-	Title: "Clients without TCP_NODELAY send a request in pieces: the last waits 40 ms for the ACK of the first",
-	Layer: "network",
-	Needs: Needs{
-		T0: "nothing: the probe sends each request at once",
-		T1: "delayed acknowledgements (DelayedACKs) about as frequent as such calls",
-		T2: "requests that arrived 40 ms after they were begun, on a path that takes much less; for clients on this " +
-			"host, that their sockets do not have TCP_NODELAY",
-	},
-	Mechanism: "Without TCP_NODELAY the sender's kernel holds the second piece of a request until the first is " +
-		"acknowledged (Nagle). The receiver delays that acknowledgement by 40 ms, to send it with the reply.",
-	RuledOut: "Requests that arrive in one piece, TCP_NODELAY on the sockets, or retransmissions at that time",
-	LookAlikes: []LookAlike{
-		{"rtt-floor", "there every call takes as long, and not only requests in pieces"},
-		{"packet-loss-rto", "there segments are retransmitted, after 200 ms and more"},
-		{"server-cfs-throttled", "an acknowledgement after 40 ms without a reply also comes from a server that " +
-			"does not run"},
-	},
-	Remedy: "TCP_NODELAY on clients and proxies, and a whole request in one write.",
-	See: []string{
-		"https://www.rfc-editor.org/rfc/rfc896",
-		"https://man7.org/linux/man-pages/man7/tcp.7.html",
-		"https://github.com/dragonflydb/dragonfly/pull/1910",
-	},
+	ID:      "nagle-delayed-ack",
 	Explain: explainNagle,
 }
 

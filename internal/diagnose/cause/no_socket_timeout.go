@@ -17,32 +17,8 @@ import (
 // noSocketTimeout: a caller waits for a reply that will not come: until TCP gives up after a quarter of an hour, or for
 // ever where the request was acknowledged.
 var noSocketTimeout = Cause{
-	ID:    "no-socket-timeout",
-	Title: "Callers wait without a timeout for replies that will not come",
-	Layer: "client",
-	Needs: Needs{
-		T0: "nothing: the calls of others are not seen",
-		T1: "on the callers' host: sockets without an answer to their last request for longer than the timeouts of " +
-			"client libraries, while the server answers others",
-		T2: "requests retransmitted again and again, at doubling intervals, on connections that nobody closes",
-	},
-	Mechanism: "Without a timeout a caller waits for a reply that will never come: until TCP gives up after " +
-		"about a quarter of an hour, or for ever where the request was acknowledged.",
-	RuledOut: "Connections that wait because their command blocks (BLPOP, subscriptions), or callers that give " +
-		"up",
-	LookAlikes: []LookAlike{
-		{"idle-conn-blackholed", "that is why no answer comes; this is why nobody gives up"},
-		{"hidden-retries-backoff", "there the library gives up and tries again"},
-		{"blocking-cmd-on-shared-conn", "there the server means to answer later"},
-	},
-	Remedy: "A timeout for every reply, TCP_USER_TIMEOUT or a lower net.ipv4.tcp_retries2; restart what hangs " +
-		"now.",
+	ID:      "no-socket-timeout",
 	Options: []remedy.Topic{remedy.ReplyTimeout},
-	See: []string{
-		"https://redis.io/docs/latest/develop/clients/redis-py/produsage/#timeouts",
-		"https://github.com/redis/lettuce/issues/2082",
-		"https://man7.org/linux/man-pages/man7/tcp.7.html",
-	},
 	// A connection that overflowed the accept queue is open at the client's end only: what is sent on it waits.
 	After:   []string{"idle-conn-blackholed", "process-frozen", "packet-loss-rto", "accept-backlog-overflow"},
 	Explain: explainNoTimeout,

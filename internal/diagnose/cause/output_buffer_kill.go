@@ -13,27 +13,7 @@ import (
 // outputBufferKill: the server closes a client that takes its replies or messages more slowly than they come, at
 // client-output-buffer-limit (networking.c, closeClientOnOutputBufferLimitReached).
 var outputBufferKill = Cause{
-	ID:    "output-buffer-kill",
-	Title: "The server closes clients whose output buffer is full: they read more slowly than it sends",
-	Layer: "limits",
-	Needs: Needs{
-		T0: "client_output_buffer_limit_disconnections (7.4)",
-		T2: "before 7.4: connections of subscribers that the server closed, while an output buffer was near the limit",
-	},
-	Mechanism: "What a client has not taken stays in its output buffer. At client-output-buffer-limit of its class " +
-		"(subscribers, replicas, others) the server closes the connection, and what was in the buffer is lost: " +
-		"messages, a replica's place in the stream, replies.",
-	RuledOut: "client_output_buffer_limit_disconnections that does not rise; output buffers far from the limit",
-	LookAlikes: []LookAlike{
-		{"receiver-stall", "there replies wait for their reader, and the connection stays"},
-		{"stale-conn-server-timeout", "there the connections that are closed were idle"},
-		{"maxclients", "there connections are closed before their first reply"},
-	},
-	Remedy: "Take messages off the connection as they come, and handle them elsewhere; smaller replies; for " +
-		"replicas a higher limit and a larger backlog.",
-	See: []string{
-		"https://redis.io/docs/latest/develop/reference/clients/#output-buffer-limits",
-	},
+	ID:      "output-buffer-kill",
 	Changes: []string{"client-output-buffer-limit"},
 	Explain: explainOutputKill,
 }

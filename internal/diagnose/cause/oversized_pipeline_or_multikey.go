@@ -16,29 +16,7 @@ import (
 // oversizedPipeline: thousands of commands sent at once, or one command with thousands of keys, are served in a row
 // while all other calls wait. No single command of a pipeline is slow, so SLOWLOG shows none of them.
 var oversizedPipeline = Cause{
-	ID:    "oversized-pipeline-or-multikey",
-	Title: "Pipelines of thousands of commands, or commands with thousands of keys, hold the event loop",
-	Layer: "client",
-	Needs: Needs{
-		T0: "SLOWLOG shows a command with thousands of keys; for a pipeline " +
-			"only the number of commands per read (a hint)",
-		T1: "the main thread on the CPU all the time while it served that command",
-		T2: "slow calls that waited while the server served thousands of commands of one connection in a row",
-	},
-	Mechanism: "A pipeline of thousands of commands, or one command with thousands of keys, is served in one " +
-		"piece while others wait. No command of a pipeline is slow, so that SLOWLOG shows none.",
-	RuledOut: "Few commands per read, and few arguments in SLOWLOG",
-	LookAlikes: []LookAlike{
-		{"slow-command", "there one command with few arguments takes long"},
-		{"lua-or-multi-long", "there the commands are inside a script or a transaction"},
-		{"big-key-io", "there few commands carry megabytes"},
-	},
-	Remedy: "Pipelines in pieces of some 100 commands, some 100 keys per command, batch jobs against a " +
-		"replica.",
-	See: []string{
-		"https://redis.io/docs/latest/develop/use/pipelining/",
-		"https://stackexchange.github.io/StackExchange.Redis/Timeouts",
-	},
+	ID:      "oversized-pipeline-or-multikey",
 	Explain: explainOversized,
 }
 

@@ -12,37 +12,7 @@ import (
 // packetLossRTO: a segment was lost. With so little in flight only the retransmission timer notices it, after at least
 // 200 ms (TCP_RTO_MIN), doubling.
 var packetLossRTO = Cause{
-	ID:    "packet-loss-rto",
-	Title: "The network loses packets: calls wait for TCP to retransmit",
-	Layer: "network",
-	Needs: Needs{
-		T0: "retransmissions counted by the probe's own sockets during slow calls " +
-			"(TCP_INFO); calls in steps of 200, 400, 800 ms",
-		T1: "retransmissions of the server's sockets while its main thread sleeps, without those " +
-			"on connections where nothing comes back at all. An MTU black hole: what the sockets of the server, and " +
-			"of callers on this host, send again in vain are large segments, while smaller ones arrive (TCP_INFO)",
-		T2: "each retransmission at the server's port: by which end, after how long, on which connection, inside " +
-			"which calls; replies that arrived only after a retransmission timer expired at one end; replies " +
-			"to other hosts that were acknowledged late after a retransmission. A packet capture of the " +
-			"sender's end shows an MTU black hole, too",
-	},
-	Mechanism: "With one small request in flight nothing but the retransmission timer notices a lost segment: " +
-		"at least 200 ms on Linux, doubled each time. A path whose MTU is smaller than both ends believe (a " +
-		"tunnel, a VPN) loses every large segment, again and again, where ICMP is filtered: nobody tells the sender.",
-	RuledOut: "No retransmissions, by the sockets of slow calls or in the server's network namespace, or only " +
-		"of new connections",
-	LookAlikes: []LookAlike{
-		{"nagle-delayed-ack", "there calls take 40 ms more, with nothing retransmitted"},
-		{"accept-backlog-overflow", "there only SYNs of new connections are repeated"},
-		{"idle-conn-blackholed", "there all segments of a connection are lost, after it was idle"},
-		{"receiver-stall", "there repeated segments are probes of a closed window"},
-	},
-	Remedy: "Find where packets get lost (ethtool -S, ip -s link, conntrack, allowances of cloud instances); " +
-		"until then rto_min of the route. Of an MTU black hole: ICMP let through, the MSS clamped, tcp_mtu_probing.",
-	See: []string{
-		"https://www.rfc-editor.org/rfc/rfc6298",
-		"https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/TroubleshootingConnections.html",
-	},
+	ID:      "packet-loss-rto",
 	Changes: []string{"queueing discipline", "nftables rules", "route"},
 	Explain: explainLoss,
 }

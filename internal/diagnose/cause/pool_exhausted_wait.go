@@ -15,30 +15,8 @@ import (
 // poolExhaustedWait: all connections of the pool are in use all the time, and calls wait inside the client before they
 // are sent.
 var poolExhaustedWait = Cause{
-	ID:    "pool-exhausted-wait",
-	Title: "The client's connection pool is too small: calls wait in the client for a connection",
-	Layer: "client",
-	Needs: Needs{
-		T0: "with --pprof: goroutines or threads that wait in the pool of their client library",
-		T2: "every connection of a process has a call in flight nearly all the time, and sends the next one at once; " +
-			"or its threads sleep until the thread that used a connection before wakes them, and then send on it; of " +
-			"Go programs with go-redis, redigo and rueidis the wait in the library's pool itself",
-	},
-	Mechanism: "All connections of the pool have a call in flight. Further calls wait inside the client, where " +
-		"no server and no capture sees them.",
-	RuledOut: "Connections of the pool that are idle at times, or a pool that opens more",
-	LookAlikes: []LookAlike{
-		{"pool-oversized", "there calls queue at the server, on hundreds of connections"},
-		{"pool-leak", "there connections are held but not used"},
-		{"blocking-cmd-on-shared-conn", "there blocking commands hold the connections"},
-	},
-	Remedy: "A pool of calls per second times the time of a call, twice that for bursts; shorter holds " +
-		"(pipelines, MGET); blocking commands on a pool of their own.",
+	ID:      "pool-exhausted-wait",
 	Options: []remedy.Topic{remedy.LargerPool, remedy.PoolSizeOption},
-	See: []string{
-		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
-		"https://pkg.go.dev/github.com/redis/go-redis/v9#PoolStats",
-	},
 	// Whatever makes calls long keeps connections in use.
 	AfterClass: []Class{ServerStall},
 	After: []string{

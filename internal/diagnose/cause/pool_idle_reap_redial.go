@@ -12,30 +12,9 @@ import (
 
 // poolIdleReapRedial: the pool closes connections that were idle for a while, and the next call pays for a new one.
 var poolIdleReapRedial = Cause{
-	ID:    "pool-idle-reap-redial",
-	Title: "The client's pool closes idle connections, and its next calls pay for new ones",
-	Layer: "client",
-	Class: Redial,
-	Needs: Needs{
-		T0: "total_connections_received rises with the calls, at a low rate (a hint)",
-		T2: "connections that the client closes after the same time without a call, and new ones right before calls",
-	},
-	Mechanism: "The pool closes connections after some time without a call. At a low rate the next call pays " +
-		"for DNS, TCP, TLS and AUTH before it is sent.",
-	RuledOut: "Connections that the client closes at no fixed time after their last call, or that others close",
-	LookAlikes: []LookAlike{
-		{"pool-maxidle-churn", "there connections are closed right after a call, at a high rate"},
-		{"stale-conn-server-timeout", "there the server's end closes them"},
-		{"idle-conn-blackholed", "there nobody closes them, and the next request gets no answer"},
-		{"timeout-discard-churn", "there they are closed with a call unanswered"},
-	},
-	Remedy: "Keep some connections whatever the traffic (a minimum of idle connections), and stay below the " +
-		"limits of server and balancer.",
+	ID:      "pool-idle-reap-redial",
+	Class:   Redial,
 	Options: []remedy.Topic{remedy.KeepIdle},
-	See: []string{
-		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
-		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
-	},
 	Explain: explainIdleReap,
 }
 

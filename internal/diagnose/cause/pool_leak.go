@@ -15,31 +15,9 @@ import (
 // poolLeak: the application takes connections from the pool and does not return them. The pool dials others, up to its
 // limit.
 var poolLeak = Cause{
-	ID:    "pool-leak",
-	Title: "The application does not return connections: they stay idle outside the pool until it is exhausted",
-	Layer: "client",
-	Class: Redial,
-	Needs: Needs{
-		T0: "with --pprof: callers that wait in their pool while CLIENT LIST shows idle connections. Without it " +
-			"nothing: connections that the path forgot look the same to the server",
-		T2: "new connections right before calls while others of the same process are idle and never used again: " +
-			"they stay open, or a garbage collector closes them together after different times",
-	},
-	Mechanism: "The application takes connections and does not return them, often on errors. They stay open and " +
-		"idle outside the pool, which dials others up to its limit; then callers wait.",
-	RuledOut: "Idle connections that are used again, or that are closed after a fixed time",
-	LookAlikes: []LookAlike{
-		{"pool-maxidle-churn", "there returned connections are closed, and none stays idle"},
-		{"pool-exhausted-wait", "there all connections are in use"},
-		{"many-clients-overhead", "there the connections are meant to be there"},
-	},
-	Remedy: "Return every connection, on errors too (defer, try-with-resources, with); let the pool report " +
-		"abandoned ones.",
+	ID:      "pool-leak",
+	Class:   Redial,
 	Options: []remedy.Topic{remedy.ReturnConnections},
-	See: []string{
-		"https://commons.apache.org/proper/commons-pool/api-2.12.0/org/apache/commons/pool2/impl/AbandonedConfig.html",
-		"https://pkg.go.dev/github.com/gomodule/redigo/redis#Pool",
-	},
 	Explain: explainLeak,
 	Whole:   leakSeen,
 }

@@ -10,31 +10,9 @@ import (
 // poolLifetimeRedial: the pool closes connections at a certain age though they are in use, and the calls that would
 // have used them pay for new ones. Connections that were opened together expire together.
 var poolLifetimeRedial = Cause{
-	ID:    "pool-lifetime-redial",
-	Title: "The client's pool closes connections at a certain age, and calls pay for new ones",
-	Layer: "client",
-	Class: Redial,
-	Needs: Needs{
-		T0: "total_connections_received rises at intervals (a hint)",
-		T2: "connections that the client closes at the same age (known from their begin, or from CLIENT LIST), and " +
-			"dials right after",
-	},
-	Mechanism: "The pool does not use a connection that has reached its maximum age. The call that would have used " +
-		"it waits for DNS, TCP, TLS and AUTH. Connections that were opened together, at a start or after a failover, " +
-		"expire together.",
-	RuledOut: "Connections that the client closes at different ages",
-	LookAlikes: []LookAlike{
-		{"pool-idle-reap-redial", "there connections are closed after the same time without a call"},
-		{"pool-maxidle-churn", "there they are closed right after a call, at all ages"},
-		{"reconnect-herd", "there the other end closed them"},
-	},
-	Remedy: "No maximum age, or a long one with jitter; a minimum of idle connections that the pool opens in the " +
-		"background.",
+	ID:      "pool-lifetime-redial",
+	Class:   Redial,
 	Options: []remedy.Topic{remedy.LongerLifetime},
-	See: []string{
-		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
-		"https://docs.rs/r2d2/latest/r2d2/struct.Builder.html#method.max_lifetime",
-	},
 	Explain: explainLifetime,
 }
 

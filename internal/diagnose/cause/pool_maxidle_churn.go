@@ -13,29 +13,9 @@ import (
 // poolMaxIdleChurn: the pool keeps fewer idle connections than are in use at a time: it closes the others when they are
 // returned, and dials again for the next burst.
 var poolMaxIdleChurn = Cause{
-	ID:    "pool-maxidle-churn",
-	Title: "The client's pool keeps too few idle connections: it closes returned ones, and dials again",
-	Layer: "client",
-	Class: Redial,
-	Needs: Needs{
-		T0: "total_connections_received rises by more than 1 % of the commands (a hint)",
-		T2: "connections that the client closes soon after a call while others of the same " +
-			"process stay open, and new ones right before calls",
-	},
-	Mechanism: "The pool keeps fewer idle connections than are in use at a time. It closes the others when they " +
-		"are returned, and dials again for the next burst.",
-	RuledOut: "Connections that are closed after a fixed idle time only, or by the server's end",
-	LookAlikes: []LookAlike{
-		{"pool-idle-reap-redial", "there connections are closed after a fixed time without a call"},
-		{"pool-leak", "there connections stay open outside the pool"},
-		{"short-lived-connections", "there no connection stays open"},
-	},
-	Remedy:  "As many idle connections as are in use at a time (MaxIdle = MaxActive, maxIdle = maxTotal).",
+	ID:      "pool-maxidle-churn",
+	Class:   Redial,
 	Options: []remedy.Topic{remedy.LargerIdleLimit},
-	See: []string{
-		"https://pkg.go.dev/github.com/gomodule/redigo/redis#Pool",
-		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
-	},
 	After:   []string{"replica-loading-or-readonly-routing", "failover-window"},
 	Explain: explainMaxIdle,
 }

@@ -13,30 +13,8 @@ import (
 // server instead of in the pool, and each connection costs both ends context switches, buffers and event-loop
 // iterations.
 var poolOversized = Cause{
-	ID:    "pool-oversized",
-	Title: "The client's pool is far too large: hundreds of its calls queue at the server, where tens are enough",
-	Layer: "client",
-	Needs: Needs{
-		T0: "nothing sure: the callers of the queued calls are not seen",
-		T1: "the main thread busy all the time",
-		T2: "hundreds of connections of one process with a call in flight most of the time, each " +
-			"of which takes many times what it takes alone",
-	},
-	Mechanism: "A process calls on hundreds of connections at a time. Its calls queue at the server instead of " +
-		"in the pool, and each connection costs both ends buffers, context switches and event-loop iterations.",
-	RuledOut: "Few calls in flight, or calls that take about what they take alone",
-	LookAlikes: []LookAlike{
-		{"pool-exhausted-wait", "there calls queue in the client, on few connections"},
-		{"main-thread-saturated", "there the calls in flight are spread over many callers"},
-		{"many-clients-overhead", "there most of the connections are idle"},
-	},
-	Remedy: "A smaller pool (slowpath bench --sweep finds the best size), pipelines, or a library that " +
-		"multiplexes.",
+	ID:      "pool-oversized",
 	Options: []remedy.Topic{remedy.SmallerPool},
-	See: []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/benchmarks/",
-		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
-	},
 	Explain: explainOversizedPool,
 }
 

@@ -9,26 +9,8 @@ import (
 
 // poolTestOnBorrow: the pool sends PING before it hands out a connection: each call takes two round trips.
 var poolTestOnBorrow = Cause{
-	ID:    "pool-test-on-borrow",
-	Title: "The client's pool tests each connection with PING before a call: two round trips instead of one",
-	Layer: "client",
-	Needs: Needs{
-		T0: "commandstats: ping nearly as often as all other commands",
-		T2: "the PINGs of the callers on this host, and their time",
-	},
-	Mechanism: "The pool sends PING and waits for its reply before it hands out a connection: each call takes " +
-		"two round trips.",
-	RuledOut: "PING that is rare beside the other commands",
-	LookAlikes: []LookAlike{
-		{"n-plus-one-roundtrips", "there the round trips are calls for data"},
-		{"rtt-floor", "there a call takes one long round trip"},
-	},
-	Remedy:  "Test idle connections in the background, or only those that were idle for long.",
+	ID:      "pool-test-on-borrow",
 	Options: []remedy.Topic{remedy.TestIdleOnly},
-	See: []string{
-		"https://pkg.go.dev/github.com/gomodule/redigo/redis#Pool",
-		"https://commons.apache.org/proper/commons-pool/api-2.12.0/org/apache/commons/pool2/impl/BaseObjectPoolConfig.html",
-	},
 	Explain: explainBorrowPings,
 }
 

@@ -14,31 +14,8 @@ import (
 // processFrozen: the server was stopped by SIGSTOP, a debugger or the freezer. Its kernel still accepts connections and
 // acknowledges data, but nothing answers.
 var processFrozen = Cause{
-	ID:    "process-frozen",
-	Title: "The server process was stopped: a signal, a debugger or the freezer held it",
-	Layer: "server-host",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "nothing of its own: connects stay fast while commands wait, as " +
-			"with a busy server (see the CPU time in INFO)",
-		T1: "state T of the main thread, or a frozen cgroup, inside the slow calls",
-		T2: "each stop of the main thread, with its exact time, inside the clients' own calls",
-	},
-	Mechanism: "SIGSTOP, a debugger, or the freezer of its cgroup (docker pause, a checkpoint) stops all " +
-		"threads. The kernel still accepts connections and acknowledges data, so that clients see an open " +
-		"connection without replies.",
-	RuledOut: "A main thread that was never in state T and a cgroup that was never frozen; a busy server uses " +
-		"CPU time, a stopped one uses none",
-	LookAlikes: []LookAlike{
-		{"server-cfs-throttled", "throttling ends with the period, and cpu.stat counts it"},
-		{"client-pause-or-write-block", "there the event loop goes on while replies are withheld"},
-	},
-	Remedy: "Find what sends the signal or freezes the cgroup, and end it; kill -CONT or docker unpause lets " +
-		"the process go on.",
-	See: []string{
-		"https://man7.org/linux/man-pages/man7/signal.7.html",
-		"https://docs.kernel.org/admin-guide/cgroup-v1/freezer-subsystem.html",
-	},
+	ID:      "process-frozen",
+	Class:   ServerStall,
 	Explain: explainFrozen,
 }
 

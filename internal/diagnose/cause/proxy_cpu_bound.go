@@ -10,31 +10,8 @@ import (
 
 // proxyCPUBound: the thread of a proxy has no time to spare, and the servers behind it have.
 var proxyCPUBound = Cause{
-	ID:    "proxy-cpu-bound",
-	Title: "The proxy's thread is busy all the time: calls queue for it",
-	Layer: "network",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "nothing of its own: a proxy has no INFO",
-		T1: "the main thread of the proxy's process running or in the run queue all the time",
-		T2: "the clients' own calls wait while the proxy passes on others; its calls to the servers are fast",
-	},
-	Mechanism: "A proxy reads and writes each call twice, and many have one thread (nutcracker, HAProxy with " +
-		"nbthread 1). When that thread has work all the time, calls wait in its sockets, while the servers behind " +
-		"it have time to spare.",
-	RuledOut: "A thread of the proxy that sleeps for more than a tenth of the time, or that other processes keep " +
-		"from the CPU",
-	LookAlikes: []LookAlike{
-		{"main-thread-saturated", "there the thread of the server is busy all the time, and what goes to it " +
-			"directly waits as long"},
-		{"server-cpu-contention", "there the thread of the proxy waits for a CPU that others have, and runs little " +
-			"itself"},
-	},
-	Remedy: "More proxies, or more threads of the one; clients that find the server themselves; pipelines.",
-	See: []string{
-		"https://github.com/twitter/twemproxy/issues/539",
-		"https://docs.haproxy.org/2.6/configuration.html#3.1-nbthread",
-	},
+	ID:      "proxy-cpu-bound",
+	Class:   ServerStall,
 	Explain: explainProxyCPU,
 }
 

@@ -14,30 +14,7 @@ import (
 // receiverStall: the client does not read its replies. Its receive buffer fills, the window closes, and the rest of the
 // reply waits in the server's kernel and output buffer.
 var receiverStall = Cause{
-	ID:    "receiver-stall",
-	Title: "Clients read their replies too slowly: their receive window closes, and the server cannot send on",
-	Layer: "network",
-	Needs: Needs{
-		T0: "replies that pile up in the server (CLIENT LIST omem; a hint)",
-		T1: "connections limited by the peer's receive window (TCP_INFO " +
-			"rwnd_limited), and windows that close (TCPToZeroWindowAdv)",
-		T2: "the calls that wait, and of which clients; clients on other hosts that closed " +
-			"their window before they acknowledged the reply",
-	},
-	Mechanism: "The client reads more slowly than the server sends. Its receive window closes, and the rest of " +
-		"the reply waits in the server's socket and output buffer.",
-	RuledOut: "Connections that the peer's receive window does not limit (rwnd_limited)",
-	LookAlikes: []LookAlike{
-		{"packet-loss-rto", "there segments are lost; here repeated ones probe a closed window"},
-		{"multiplex-hol-big-reply", "there the client reads as fast as it can"},
-		{"client-eventloop-blocked", "there the replies are small and fit the socket"},
-	},
-	Remedy: "Read replies in one go and process them in another thread, ask for less at a time, limit the " +
-		"server's buffers (client-output-buffer-limit).",
-	See: []string{
-		"https://redis.io/docs/latest/develop/reference/clients/#output-buffer-limits",
-		"https://www.rfc-editor.org/rfc/rfc9293#name-managing-the-window",
-	},
+	ID: "receiver-stall",
 	// The reader is late because the reply is big, and so was the work on it.
 	After:   []string{"big-key-io", "slow-command", "lua-or-multi-long", "oversized-pipeline-or-multikey"},
 	Explain: explainReceiver,

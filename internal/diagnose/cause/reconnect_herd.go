@@ -15,33 +15,11 @@ import (
 // reconnectHerd: connections of many callers are lost at the same time, and all reconnect at once: each with its
 // handshake, while calls wait.
 var reconnectHerd = Cause{
-	ID:    "reconnect-herd",
-	Title: "All clients lost their connections at once, and all reconnect at the same time",
-	Layer: "client",
-	Class: Redial,
-	Needs: Needs{
-		T0: "a restart, or connections of slowpath's own that were cut, with a " +
-			"burst of new connections right after it that stay",
-		T2: "connections that the server's end closes together, the same callers " +
-			"dialling many at a time, and what each of them costs",
-	},
-	Mechanism: "A restart, a failover or a proxy closes the connections of many callers at once. All dial again " +
-		"at the same time, each with its handshake, and calls wait for it.",
-	RuledOut: "Connections that end one by one, or no burst of new ones after they ended",
-	LookAlikes: []LookAlike{
-		{"dial-herd-or-serialised-dial", "there nothing was closed: the pool was empty or too small"},
-		{"timeout-discard-churn", "there the clients themselves close connections, again and again"},
-		{"tls-handshake-storm", "that is what it costs the others, where the server uses TLS"},
-	},
-	Remedy: "Random pauses with a growing backoff before each attempt, fewer connections, " +
-		"max-new-connections-per-cycle where the server has it.",
+	ID:      "reconnect-herd",
+	Class:   Redial,
 	Options: []remedy.Topic{remedy.SpreadReconnects},
-	See: []string{
-		"https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/BestPractices.Clients.Redis.Discovery.html",
-		"https://github.com/redis/redis/pull/12178",
-	},
-	// What closed the connections is the root, where it is known.
 	Changes: []string{"restart", "CLIENT KILL", "timeout"},
+	// What closed the connections is the root, where it is known.
 	After:   []string{"failover-window"},
 	Explain: explainReconnectHerd,
 }

@@ -14,31 +14,8 @@ import (
 // replicaRouting: callers ask a node that cannot serve them now: it loads its data, has lost its master, or is a
 // replica that takes no writes. Each such call is refused, and waits in its library before it is retried.
 var replicaRouting = Cause{
-	ID:    "replica-loading-or-readonly-routing",
-	Title: "Calls go to a node that cannot serve them: it is loading, has lost its master, or takes no writes",
-	Layer: "client",
-	Needs: Needs{
-		T0: "errorstat_LOADING, errorstat_MASTERDOWN, errorstat_READONLY (Redis 6.2 and later) beyond those " +
-			"of slowpath's own calls; errorstat_CLUSTERDOWN of a loading node, when no other node has " +
-			"any; INFO loading, master_link_status and role",
-		T2: "the callers' own calls that got an error meanwhile, and which " +
-			"callers; before Redis 6.2 the only sign of them",
-	},
-	Mechanism: "A caller asks a node that loads its data, has lost its master, or takes no writes. Each call is " +
-		"refused, and waits in the library before it is tried elsewhere.",
-	RuledOut: "No LOADING, MASTERDOWN, READONLY, or CLUSTERDOWN of one node alone",
-	LookAlikes: []LookAlike{
-		{"failover-window", "there no node can serve the slots"},
-		{"calls-refused", "there no other node would serve the call"},
-		{"server-restarted", "there the node that loads is the only one"},
-	},
-	Remedy: "Readiness checks with INFO (loading:0, master_link_status:up), clients that follow the master, a " +
-		"larger replication backlog.",
+	ID:      "replica-loading-or-readonly-routing",
 	Options: []remedy.Topic{remedy.FollowMaster, remedy.AvoidUnreadyNode},
-	See: []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/replication/#read-only-replica",
-		"https://github.com/redis/redis/pull/13495",
-	},
 	Changes: []string{"role", "restart", "REPLICAOF", "SLAVEOF"},
 	After:   []string{"failover-window", "server-restarted"},
 	Explain: explainRouting,

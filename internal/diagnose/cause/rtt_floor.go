@@ -10,30 +10,7 @@ import (
 
 // rttFloor: the path to the server takes long, and the same time for each call.
 var rttFloor = Cause{
-	ID:    "rtt-floor",
-	Title: "The network path takes the time: every call is equally slow, and the server does almost nothing",
-	Layer: "network",
-	Needs: Needs{
-		T0: "the fastest call takes as long as the median, and longer than anybody notices (5 ms, or --slow), while " +
-			"the server's own time is microseconds",
-		T1: "the main thread asleep most of the time",
-		T2: "the clients' own calls have the same median, while the server has each of them for microseconds; " +
-			"the best round trip of clients on other hosts. Or a packet capture of the clients' end, in which their " +
-			"connections were opened: a SYN has its answer after as long as a call",
-	},
-	Mechanism: "The path takes long and the same time for each call: distance, or a proxy, tunnel or flush " +
-		"timer on the way.",
-	RuledOut: "A fastest call that is far below the median, or a server that is busy",
-	LookAlikes: []LookAlike{
-		{"nagle-delayed-ack", "there only requests in pieces wait, for 40 ms"},
-		{"n-plus-one-roundtrips", "there single calls are fast, and their number is what takes long"},
-		{"main-thread-saturated", "there the server is busy, and the fastest call is far below the median"},
-	},
-	Remedy: "Callers near the server, fewer round trips (pipelines, MGET, client-side caching); behind a proxy, " +
-		"its flush timer.",
-	See: []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-network-and-communication",
-	},
+	ID:      "rtt-floor",
 	Changes: []string{"queueing discipline", "route"},
 	After:   []string{"n-plus-one-roundtrips"}, // the number of round trips can be fixed, their length seldom
 	Always:  true,

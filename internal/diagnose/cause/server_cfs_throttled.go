@@ -17,33 +17,8 @@ import (
 // serverCFSThrottled: the server's cgroup has used up its CPU quota, and the kernel does not run it until the next
 // period (kernel/sched/fair.c, throttle_cfs_rq).
 var serverCFSThrottled = Cause{
-	ID:    "server-cfs-throttled",
-	Title: "The server's cgroup has too little CPU quota: the kernel stops it until the next period",
-	Layer: "server-host",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "slow calls that end in step with a period of 100 ms while SLOWLOG " +
-			"and LATENCY stay empty (a hint, never a proof)",
-		T1: "throttled periods in cpu.stat inside the slow calls; use against quota tells a quota that is too " +
-			"small, bursts that reach it, and a kernel that throttles below it",
-		T2: "each time that the main thread was throttled, with its exact length, inside the clients' own calls",
-	},
-	Mechanism: "The kernel counts the CPU time of all threads in a cgroup. When the quota of the period (100 ms " +
-		"by default) is spent, it stops them until the next period begins. Requests that arrive meanwhile wait " +
-		"in the sockets; no command takes longer, so that SLOWLOG and LATENCY stay empty.",
-	RuledOut: "A cgroup without a quota, or cpu.stat without throttled periods while calls were slow",
-	LookAlikes: []LookAlike{
-		{"server-cpu-contention", "there another task has the CPU and nothing is throttled; here the CPU may be " +
-			"idle"},
-		{"process-frozen", "a stop does not end with the period, and the thread is in state T, or its cgroup " +
-			"frozen"},
-	},
-	Remedy: "Remove the CPU limit of the server, or raise it above what main thread, I/O threads, background " +
-		"threads and the child of BGSAVE use together; if it must stay, allow bursts.",
-	See: []string{
-		"https://docs.kernel.org/scheduler/sched-bwc.html",
-		"https://github.com/kubernetes/kubernetes/issues/67577",
-	},
+	ID:      "server-cfs-throttled",
+	Class:   ServerStall,
 	Changes: []string{"cpu quota", "call rate"},
 	Explain: explainThrottled,
 }

@@ -17,30 +17,8 @@ import (
 
 // serverCPUContention: the main thread was in the run queue, and the scheduler ran others.
 var serverCPUContention = Cause{
-	ID:    "server-cpu-contention",
-	Title: "Other processes use the server's CPU: its main thread waits in the run queue",
-	Layer: "server-host",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "cheap commands with milliseconds in SLOWLOG, at random (a hint)",
-		T1: "run-queue delay of the main thread (schedstat) inside the slow calls, without " +
-			"throttling; softirqs of its CPU are little of that",
-		T2: "each wait of the main thread in the run queue, and which task had the CPU, ksoftirqd or " +
-			"another; the clients' own calls that waited with it",
-	},
-	Mechanism: "Other processes are ready to run on the CPUs that the server may use. The scheduler gives each " +
-		"its time slice, and the main thread waits in the run queue with its requests unread.",
-	RuledOut: "Little run-queue delay of the main thread (schedstat) during slow calls",
-	LookAlikes: []LookAlike{
-		{"server-cfs-throttled", "there cpu.stat counts throttled periods, and no other task need run"},
-		{"softirq-on-redis-core", "there ksoftirqd or interrupts have the CPU, and no other process"},
-		{"io-threads-oversubscribed", "there the CPU runs the server's own threads"},
-	},
-	Remedy: "Give the server CPUs of its own (server_cpulist, taskset, a cpuset), or move, limit or renice what " +
-		"shares them.",
-	See: []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/",
-	},
+	ID:      "server-cpu-contention",
+	Class:   ServerStall,
 	Changes: []string{"cpus"},
 	Explain: explainContention,
 }

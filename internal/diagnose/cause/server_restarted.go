@@ -13,27 +13,7 @@ import (
 // serverRestarted: the server ended and was started again during the watch. Connections broke, new ones were refused
 // until it listened again, and calls were refused until it had loaded its data.
 var serverRestarted = Cause{
-	ID:    "server-restarted",
-	Title: "The server was restarted during the watch",
-	Layer: "server",
-	Needs: Needs{
-		T0: "another run_id, or an uptime that went back (INFO); LOADING errors after it",
-		T1: "the end of its process, and the next one that listens there",
-		T2: "the connections that its end closed with calls unanswered, and those refused meanwhile, by process",
-	},
-	Mechanism: "The process ended and another took its place. Connections broke, new ones were refused until it " +
-		"listened, and calls were refused (LOADING) until it had read its data.",
-	RuledOut: "The same run_id, process and a rising uptime during the watch",
-	LookAlikes: []LookAlike{
-		{"failover-window", "there another node takes over, and the old one need not come back"},
-		{"server-unavailable", "there the same process, or none, is at the address afterwards"},
-	},
-	Remedy: "Find who or what restarted it (its log, out of memory, a deployment); before a planned restart " +
-		"fail over to a replica; clients that retry for longer than it takes.",
-	See: []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/",
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/admin/",
-	},
+	ID:      "server-restarted",
 	Changes: []string{"restart", "version", "package"},
 	Explain: explainRestarted,
 }

@@ -15,32 +15,7 @@ import (
 // serverUnavailable: for a while the server answered nobody, and attempts to reach it failed. What its caller's kernel
 // was told says where to look.
 var serverUnavailable = Cause{
-	ID:    "server-unavailable",
-	Title: "The server could not be reached: calls failed",
-	Layer: "server",
-	Needs: Needs{
-		T0: "slowpath's own connections that are refused, closed, or get no answer, while nothing else is answered " +
-			"either",
-		T1: "whether its process has ended",
-		T2: "the clients' connections that its end closed with calls unanswered, and those refused meanwhile, by " +
-			"process",
-	},
-	Mechanism: "The process ended, stopped listening, or cannot be reached. Calls fail at once (refused, " +
-		"closed) or by their timeout (no answer).",
-	RuledOut: "A stop or a command that holds the event loop and explains the silence, or replies to others " +
-		"meanwhile",
-	LookAlikes: []LookAlike{
-		{"accept-backlog-overflow", "there open connections are served, and new ones come through after a " +
-			"second"},
-		{"server-restarted", "there another run_id or process answers afterwards"},
-		{"failover-window", "there a replica takes over the slots"},
-	},
-	Remedy: "Find out why it ended or is not reached (its log, out of memory, firewall), let it be started " +
-		"again at once, and have a replica that takes over.",
-	See: []string{
-		"https://man7.org/linux/man-pages/man2/connect.2.html",
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/troubleshooting/",
-	},
+	ID:      "server-unavailable",
 	Changes: []string{"restart", "DEBUG", "package", "nftables rules", "route"},
 	Explain: explainUnavailable,
 }

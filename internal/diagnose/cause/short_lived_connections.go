@@ -13,31 +13,8 @@ import (
 // shortLivedConnections: callers open a connection for a command or two and close it. Each pays a round trip and more
 // before the first command, and the main thread accepts and closes instead of serving.
 var shortLivedConnections = Cause{
-	ID:    "short-lived-connections",
-	Title: "Callers open a new connection for every few commands",
-	Layer: "client",
-	Needs: Needs{
-		T0: "total_connections_received rises with the commands while connected_clients stays " +
-			"low; the cost of a fresh connection by the probe",
-		T1: "sockets in TIME_WAIT",
-		T2: "each connection that was opened and closed: by which process, how " +
-			"long it took, how many commands it was used for",
-	},
-	Mechanism: "Each connection costs a round trip for TCP, more for TLS and AUTH, and work of the main thread " +
-		"to accept and to close it. Used for a command or two, that is most of what the caller waits for.",
-	RuledOut: "Many commands per connection (total_commands_processed against total_connections_received)",
-	LookAlikes: []LookAlike{
-		{"pool-idle-reap-redial", "there few calls come, and a pool closes connections after a fixed pause"},
-		{"pool-maxidle-churn", "there some connections of the pool stay open, and others are closed"},
-		{"cmdinfo-once-lock", "there a COMMAND comes with each connection"},
-	},
-	Remedy: "One client object with a pool per process, created at its start; where connections cannot be kept, " +
-		"TLS session resumption or a proxy on the callers' host.",
+	ID:      "short-lived-connections",
 	Options: []remedy.Topic{remedy.OneClient},
-	See: []string{
-		"https://redis.io/docs/latest/develop/reference/clients/",
-		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
-	},
 	// A refused caller comes back with another connection. A pool that keeps too few opens new ones for others' calls.
 	// Callers that all lost their connections come back together.
 	After: []string{

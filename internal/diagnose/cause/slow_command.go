@@ -13,31 +13,8 @@ import (
 
 // slowCommand: a command with work that grows with the data holds the only thread, and all other calls wait.
 var slowCommand = Cause{
-	ID:    "slow-command",
-	Title: "A slow command holds the event loop, and all other calls wait for it",
-	Layer: "server",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "SLOWLOG, or the time per call in commandstats, while calls were slow",
-		T1: "the main thread on the CPU all the time meanwhile: the time was the command's own",
-		T2: "each time that one read held the main thread for at least 1 ms: its command, its connection and " +
-			"process, its CPU time, and the calls that waited for it",
-	},
-	Mechanism: "One thread serves all clients. A command with work that grows with the data (KEYS, SMEMBERS, " +
-		"SORT, a wide LRANGE) keeps it for milliseconds to seconds, and every other call waits until it is " +
-		"done.",
-	RuledOut: "Commands that are all short by SLOWLOG and commandstats; slow calls during which the main thread " +
-		"was not on the CPU",
-	LookAlikes: []LookAlike{
-		{"lua-or-multi-long", "there a script or transaction holds the loop, of which each command is short"},
-		{"oversized-pipeline-or-multikey", "there thousands of short commands come in one piece"},
-		{"server-cpu-contention", "there cheap commands are in SLOWLOG, at random"},
-	},
-	Remedy: "Replace the command by steps (SCAN, SSCAN, windows of LRANGE), keep keys smaller, or send it to a " +
-		"replica; forbid it to applications by ACL.",
-	See: []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-generated-by-slow-commands",
-	},
+	ID:      "slow-command",
+	Class:   ServerStall,
 	Explain: explainSlowCommand,
 }
 

@@ -15,27 +15,8 @@ import (
 // softirqOnRedisCore: the kernel handles the packets of a network card on the CPU of the main thread. Softirqs run
 // before every process; the rest goes to ksoftirqd, which shares the CPU with it.
 var softirqOnRedisCore = Cause{
-	ID:    "softirq-on-redis-core",
-	Title: "Network interrupts are handled on the CPU of the server's main thread, and take its time",
-	Layer: "network",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "nothing",
-		T1: "time in softirqs on the CPU of the main thread, beyond what its own packets need",
-		T2: "slow calls that waited while ksoftirqd had that CPU",
-	},
-	Mechanism: "The network card interrupts the CPU of the main thread. Softirqs run before every process, and " +
-		"ksoftirqd shares the CPU with it for the rest.",
-	RuledOut: "Little time in softirqs on that CPU, or no more than the server's own packets need",
-	LookAlikes: []LookAlike{
-		{"server-cpu-contention", "there other processes have the CPU"},
-		{"main-thread-saturated", "there the main thread itself uses the CPU"},
-	},
-	Remedy: "Interrupts on other CPUs (smp_affinity_list, RPS), or the server on another CPU (server_cpulist).",
-	See: []string{
-		"https://docs.kernel.org/networking/scaling.html",
-		"https://docs.kernel.org/core-api/irq/irq-affinity.html",
-	},
+	ID:      "softirq-on-redis-core",
+	Class:   ServerStall,
 	Explain: explainSoftirq,
 }
 

@@ -12,30 +12,9 @@ import (
 // staleConnServerTimeout: the server, or something on the path, closes connections that were idle for a while. The
 // client notices when it next uses one: an error or a silent retry, and a new connection.
 var staleConnServerTimeout = Cause{
-	ID:    "stale-conn-server-timeout",
-	Title: "The server's end closes idle connections of the client's pool: the next call must open a new one",
-	Layer: "client",
-	Class: Redial,
-	Needs: Needs{
-		T0: "timeout above 0, and connections that come and go at a low rate (a hint)",
-		T2: "connections that the server's end closes after the same time without a call, and " +
-			"new ones of the same callers right before calls",
-	},
-	Mechanism: "The server (timeout), a proxy or a balancer closes connections that were idle for a while. The " +
-		"client notices when it next uses one: an error or a silent retry, and a new connection.",
-	RuledOut: "Connections that the client closes, or that the server's end closes at no fixed idle time",
-	LookAlikes: []LookAlike{
-		{"pool-idle-reap-redial", "there the client closes them"},
-		{"idle-conn-blackholed", "there nobody closes them: the first request gets no answer"},
-		{"reconnect-herd", "there connections are closed together, used or not"},
-	},
-	Remedy: "timeout 0 or above the client's idle limit, the same for proxies on the path; or the pool closes " +
-		"first.",
+	ID:      "stale-conn-server-timeout",
+	Class:   Redial,
 	Options: []remedy.Topic{remedy.CloseFirst},
-	See: []string{
-		"https://redis.io/docs/latest/develop/reference/clients/#client-timeouts",
-		"https://github.com/redis/node-redis/issues/247",
-	},
 	Changes: []string{"timeout"},
 	Explain: explainStale,
 }

@@ -14,32 +14,8 @@ import (
 // staleTopology: a master is silent, another node has its slots, and callers still wait for the old one: a silent node
 // sends no MOVED, and no connection ends.
 var staleTopology = Cause{
-	ID:    "stale-topology-silent-master",
-	Title: "Callers still wait for a silent master, though another node has its slots",
-	Layer: "client",
-	Needs: Needs{
-		T0: "nothing: a silent server cannot report which clients wait for it",
-		T1: "clients' requests that are unread in the sockets of a stopped server, after CLUSTER NODES of the " +
-			"other nodes has another master for its slots",
-		T2: "connections to the old master that are opened, waited on and given up after that, by " +
-			"process; requests that its host never acknowledged",
-	},
-	Mechanism: "Another node has the slots of a silent master, but it sends no MOVED and ends no connection. " +
-		"Callers wait until a periodic refresh, a timeout or TCP gives up.",
-	RuledOut: "Callers that no longer call the old master, or a master that answers",
-	LookAlikes: []LookAlike{
-		{"failover-window", "there no node has taken over yet"},
-		{"idle-conn-blackholed", "there the node serves others"},
-		{"no-socket-timeout", "there the caller waits for a node that still has the slots"},
-	},
-	Remedy: "Command timeouts, TCP_USER_TIMEOUT, a refresh of the map on timeouts; end or restart the old " +
-		"master.",
+	ID:      "stale-topology-silent-master",
 	Options: []remedy.Topic{remedy.LeaveSilentMaster},
-	See: []string{
-		"https://github.com/redis/lettuce/issues/2082",
-		"https://github.com/redis/lettuce/wiki/Redis-Cluster#user-content-refreshing-the-cluster-topology-view",
-		"https://man7.org/linux/man-pages/man7/tcp.7.html",
-	},
 	Changes: []string{"map", "role", "CLUSTER *"},
 	Explain: explainStaleTopology,
 }

@@ -15,28 +15,8 @@ import (
 // swapped: part of the data is in swap, not in memory, and the main thread waits for the disk when a command touches
 // it.
 var swapped = Cause{
-	ID:    "swap",
-	Title: "The server's memory is swapped out: commands wait until their keys are read from the swap device",
-	Layer: "server-host",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "used_memory_rss below used_memory (a hint)",
-		T1: "major faults of the main thread, and swap in use by the process (smaps)",
-		T2: "the main thread blocked in page faults while slow calls waited",
-	},
-	Mechanism: "A part of the data is in swap. A command that touches it faults, and the main thread waits " +
-		"until the page was read.",
-	RuledOut: "No swap in use by the process (smaps), and no major faults of the main thread",
-	LookAlikes: []LookAlike{
-		{"cow-faults-after-fork", "there pages are copied in memory (minor faults)"},
-		{"aof-everysec-stall", "there the thread waits in write(), and not in page faults"},
-	},
-	Remedy: "More memory or a higher limit of its cgroup, maxmemory below it, no swap for the server " +
-		"(memory.swap.max 0).",
-	See: []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-swapping-operating-system-paging",
-		"https://docs.kernel.org/admin-guide/sysctl/vm.html#swappiness",
-	},
+	ID:      "swap",
+	Class:   ServerStall,
 	Changes: []string{"maxmemory", "memory limit"},
 	Explain: explainSwap,
 }

@@ -14,30 +14,8 @@ import (
 // syncFreeOfBigKey: deleting, overwriting, expiring or evicting one big key frees millions of elements in the main
 // thread.
 var syncFreeOfBigKey = Cause{
-	ID:    "sync-free-of-big-key",
-	Title: "A big key is freed in the main thread, element by element",
-	Layer: "server",
-	Class: ServerStall,
-	Needs: Needs{
-		T0: "DEL, SET, EXPIRE, RENAME … with few arguments and milliseconds in SLOWLOG or commandstats, and " +
-			"used_memory falling; or memory falling by much for few expired or evicted keys",
-		T1: "the main thread on the CPU all the time meanwhile",
-		T2: "the exact time of each, with the connection and process where a " +
-			"command did it, and the calls that waited for it",
-	},
-	Mechanism: "DEL, an overwrite, an expiry or an eviction of a key with millions of elements frees them one " +
-		"by one in the main thread.",
-	RuledOut: "used_memory that does not fall, and short DEL, SET, EXPIRE and RENAME",
-	LookAlikes: []LookAlike{
-		{"flush-sync", "there FLUSHALL or FLUSHDB frees all keys"},
-		{"active-expire-cycle", "there many small keys expire, and none is big"},
-		{"eviction-cycle", "there many keys are evicted at maxmemory"},
-	},
-	Remedy: "UNLINK instead of DEL, the lazyfree-lazy-* parameters, or keys of at most some 10 000 elements.",
-	See: []string{
-		"https://redis.io/docs/latest/commands/unlink/",
-		"https://github.com/redis/redis/issues/4453",
-	},
+	ID:      "sync-free-of-big-key",
+	Class:   ServerStall,
 	Changes: []string{"lazyfree-*"},
 	Explain: explainSyncFree,
 }

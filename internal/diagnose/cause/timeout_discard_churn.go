@@ -12,30 +12,9 @@ import (
 // timeoutDiscardChurn: a call that is given up costs its connection: the client closes it, since a late reply would be
 // taken for that of the next call, and dials again.
 var timeoutDiscardChurn = Cause{
-	ID:    "timeout-discard-churn",
-	Title: "The client's timeout is too short: it gives calls up, closes their connections and dials again",
-	Layer: "client",
-	Class: Redial,
-	Needs: Needs{
-		T0: "total_connections_received rises after each slow period (a hint)",
-		T2: "connections that the client closes with an unanswered call that " +
-			"reached the server, all at the same age of the call",
-	},
-	Mechanism: "A call that is given up costs its connection, since a late reply would be taken for the next " +
-		"one's. With a timeout near the usual time of calls, each slow moment becomes a storm of new " +
-		"connections.",
-	RuledOut: "Connections that are closed with no call unanswered, or at varying ages of the call",
-	LookAlikes: []LookAlike{
-		{"pool-idle-reap-redial", "there connections are closed while idle"},
-		{"hidden-retries-backoff", "there replies never come; here they come late"},
-	},
-	Remedy: "A timeout of some times the 99.9th percentile, a limit of retries or a circuit breaker, and the " +
-		"cause of the slow moments.",
+	ID:      "timeout-discard-churn",
+	Class:   Redial,
 	Options: []remedy.Topic{remedy.LongerTimeout},
-	See: []string{
-		"https://github.com/redis/go-redis/issues/2046",
-		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
-	},
 	// An unreadable reply is given up as well, and its connection with it.
 	AfterClass: []Class{ServerStall}, // it is the slow moments that are given up
 	After: []string{

@@ -15,32 +15,8 @@ import (
 // tlsHandshakeStorm: the main thread itself does each handshake, with a signature that costs as much as a hundred
 // commands, before it serves other clients.
 var tlsHandshakeStorm = Cause{
-	ID:    "tls-handshake-storm",
-	Title: "New TLS connections take the main thread's time: all other calls wait behind their handshakes",
-	Layer: "client",
-	Needs: Needs{
-		T0: "new connections per second of a server with TLS, and CPU time of its main thread that no command " +
-			"accounts for; the TLS phase of the probe's new connections",
-		T1: "the main thread's CPU time by the host",
-		T2: "each handshake that held the main thread, and the calls that waited meanwhile",
-	},
-	Mechanism: "The main thread does each TLS handshake itself; its signature costs as much as about a hundred " +
-		"commands. Many at once keep all other clients waiting, and callers that give up and dial again add to " +
-		"the queue.",
-	RuledOut: "A server without TLS, few new connections, or CPU time that commands account for",
-	LookAlikes: []LookAlike{
-		{"short-lived-connections", "there the callers that connect pay; here all others wait"},
-		{"handshake-extra-rtts", "there round trips take the time, and the server is idle"},
-		{"main-thread-saturated", "there commands account for the main thread's time"},
-	},
-	Remedy: "Keep connections, random pauses before connecting and between retries, dial timeouts of seconds, " +
-		"ECDSA certificates, max-new-tls-connections-per-cycle.",
+	ID:      "tls-handshake-storm",
 	Options: []remedy.Topic{remedy.KeepConnections},
-	See: []string{
-		"https://github.com/redis/redis/issues/10524",
-		"https://github.com/redis/redis/pull/12178",
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/security/encryption/",
-	},
 	Explain: explainHandshakeStorm,
 }
 

@@ -17,32 +17,8 @@ import (
 // topologyRefreshStorm: clients request the map of an unchanged cluster again and again, and writing it takes the main
 // thread's time.
 var topologyRefreshStorm = Cause{
-	ID:    "topology-refresh-storm",
-	Title: "Clients request the cluster map again and again: writing it takes the main thread's time",
-	Layer: "client",
-	Needs: Needs{
-		T0: "time of CLUSTER NODES, SLOTS and SHARDS in commandstats (before 7.0 of CLUSTER), few MOVED replies; " +
-			"each with a new connection and an INFO: Lettuce",
-		T1: "the main thread on the CPU meanwhile",
-		T2: "each map request that held the main thread, with its process, and the calls that waited for it",
-	},
-	Mechanism: "Clients fetch the map of an unchanged cluster again and again. Writing it costs the main thread " +
-		"more the more nodes, slot ranges and clients there are; before 6.2 CLUSTER NODES is many times as " +
-		"expensive.",
-	RuledOut: "CLUSTER NODES, SLOTS and SHARDS that take little time, or slots that move meanwhile",
-	LookAlikes: []LookAlike{
-		{"moved-refresh-storm", "there slots change owner, and calls get MOVED"},
-		{"introspection-load", "there the commands are INFO or CLIENT LIST without CLUSTER"},
-		{"inline-rediscovery", "there the server has time, and the call waits for the map"},
-	},
-	Remedy: "Refresh less often, from fewer nodes or from replicas, by events instead of by time; servers from " +
-		"7.0, Valkey from 8.0 (which caches CLUSTER SLOTS).",
+	ID:      "topology-refresh-storm",
 	Options: []remedy.Topic{remedy.FetchMapLess},
-	See: []string{
-		"https://github.com/redis/redis/pull/8182",
-		"https://github.com/redis/lettuce/issues/2468",
-		"https://redis.github.io/lettuce/ha-sharding/#refreshing-the-cluster-topology-view",
-	},
 	After:   []string{"moved-refresh-storm"},
 	Explain: explainRefreshStorm,
 }

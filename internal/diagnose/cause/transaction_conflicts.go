@@ -10,26 +10,7 @@ import (
 // transactionConflicts: EXEC is answered by null where another client has changed a watched key since WATCH
 // (multi.c, execCommand). The caller tries again.
 var transactionConflicts = Cause{
-	ID:    "transaction-conflicts",
-	Title: "Transactions fail since other clients change the keys that they watch, and are tried again",
-	Layer: "client",
-	Needs: Needs{
-		T0: "nothing: no counter of the server has EXECs that changed nothing",
-		T2: "replies of null to EXEC on connections that watched keys",
-	},
-	Mechanism: "WATCH, a read, MULTI, a write, EXEC: where another client writes the key in between, EXEC changes " +
-		"nothing, and the caller begins again. Each call is fast. The more callers, and the longer from WATCH to " +
-		"EXEC, the more tries fail.",
-	RuledOut: "EXECs that are answered by results",
-	LookAlikes: []LookAlike{
-		{"hidden-retries-backoff", "there calls fail, and the library calls again"},
-		{"n-plus-one-roundtrips", "there a request needs many calls, and each does its part"},
-	},
-	Remedy: "One command, script or function that reads and writes at once; less work between WATCH and EXEC.",
-	See: []string{
-		"https://redis.io/docs/latest/develop/using-commands/transactions/#optimistic-locking-using-check-and-set",
-		"https://redis.io/docs/latest/develop/programmability/eval-intro/",
-	},
+	ID:         "transaction-conflicts",
 	AfterClass: []Class{ServerStall}, // the longer a try takes, the more of them fail
 	Explain:    explainTransactions,
 }

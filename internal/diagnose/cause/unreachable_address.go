@@ -13,29 +13,7 @@ import (
 
 // unreachableAddress: callers first dial an address that does not answer, and then one that does.
 var unreachableAddress = Cause{
-	ID:    "unreachable-address",
-	Title: "New connections first try an address that does not answer",
-	Layer: "client",
-	Needs: Needs{
-		T0: "nothing: the server sees the dial that succeeds",
-		T1: "on the callers' host: sockets of a process that dial another address at the server's port again and " +
-			"again, for half a second or more each time, and get no answer, while its threads do little else",
-		T2: "dials of a thread to another address at the server's port of which no connection came, right before the " +
-			"dial that succeeded",
-	},
-	Mechanism: "A name has several addresses (IPv6 and IPv4, old and new nodes), or a list has a dead one. The " +
-		"client tries them in order, and waits for its connect timeout at each that is silent.",
-	RuledOut: "Connections whose first dial succeeds",
-	LookAlikes: []LookAlike{
-		{"dns-slow", "there the name server answers late, and the first dial succeeds"},
-		{"accept-backlog-overflow", "there the dial that succeeds is slow, since its SYN was dropped"},
-		{"stale-topology-silent-master", "there connections are made to a node that does not answer calls"},
-	},
-	Remedy: "Take the address out of DNS or the list, or make it reachable; keep connections; a short connect timeout.",
-	See: []string{
-		"https://www.rfc-editor.org/rfc/rfc8305",
-		"https://man7.org/linux/man-pages/man5/gai.conf.5.html",
-	},
+	ID:      "unreachable-address",
 	Explain: explainUnreachable,
 }
 

@@ -15,28 +15,7 @@ import (
 // waitOrMinReplicas: WAIT and WAITAOF return when enough replicas have acknowledged what the connection wrote, or its
 // fsync is done, or at their timeout (replication.c, waitCommand and waitaofCommand).
 var waitOrMinReplicas = Cause{
-	ID:    "wait-or-min-replicas",
-	Title: "WAIT takes long: replicas acknowledge writes late, or too few are there",
-	Layer: "persistence",
-	Needs: Needs{
-		T0: "WAIT in commandstats, and clients that are blocked in nothing else at so many polls that a call takes " +
-			"long on average",
-		T2: "each slow call of WAIT and WAITAOF, on the server's host",
-	},
-	Mechanism: "WAIT holds its caller until so many replicas have acknowledged its writes, WAITAOF until they are on " +
-		"disk. A replica that is late, or is not there, makes it wait until its timeout. The server goes on serving " +
-		"others.",
-	RuledOut: "Calls of WAIT and WAITAOF that are fast, or none",
-	LookAlikes: []LookAlike{
-		{"blocking-cmd-on-shared-conn", "there other calls wait behind WAIT on its connection"},
-		{"client-pause-or-write-block", "there calls are held that do not wait by themselves"},
-	},
-	Remedy: "Bring the replicas back or speed them up, ask for fewer replicas than there are, or do without WAIT " +
-		"where a lost write is no harm.",
-	See: []string{
-		"https://redis.io/docs/latest/commands/wait/",
-		"https://redis.io/docs/latest/commands/waitaof/",
-	},
+	ID:      "wait-or-min-replicas",
 	Changes: []string{"appendfsync", "repl-*"},
 	Explain: explainAcks,
 }
