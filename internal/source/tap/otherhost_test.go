@@ -35,7 +35,8 @@ func checkBothEnds(t *testing.T, rec *recording.Recording, made otherHostMade) {
 	for _, c := range rec.Calls {
 		// a call that only its dial made slow, as where its client lost its CPU, is in the record by one end
 		ofDial := c.IntendedNs < c.StartNs
-		if c.Side != "both" && !ofDial || !strings.HasPrefix(c.Client, "redis-") || !strings.HasPrefix(c.Conn, "203.0.113.") {
+		if c.Side != "both" && !ofDial || !strings.HasPrefix(c.Client, "redis-") ||
+			!strings.HasPrefix(c.Conn, "203.0.113.") {
 			t.Errorf("a call of one end only: %+v", c)
 		}
 		parts := partsOf(t, c, rec.SegmentsOf(c.ID))
