@@ -28,7 +28,7 @@ func TestConnections(t *testing.T) {
 		})
 	}
 	type use struct{ atNs, calls, idleNs int64 }
-	connection := func(client string, end recording.ConnDetail, atNs int64, uses ...use) {
+	connectionOf := func(client string, end recording.ConnDetail, atNs int64, uses ...use) {
 		d := recording.ConnDetail{Client: client, PID: 77, Comm: "shop", Side: recording.Client}
 		event(recording.KindOpen, 10*second, d)
 		for _, u := range uses {
@@ -43,19 +43,19 @@ func TestConnections(t *testing.T) {
 		event(recording.KindClose, atNs, end)
 	}
 	pooled := []use{{11 * second, 50, second / 2}, {16 * second, 60, 9 * second / 2}}
-	connection("10.0.0.9:1001", recording.ConnDetail{By: recording.Server, IdleNs: 5 * second, Calls: 60}, 21*second,
+	connectionOf("10.0.0.9:1001", recording.ConnDetail{By: recording.Server, IdleNs: 5 * second, Calls: 60}, 21*second,
 		pooled...)
-	connection("10.0.0.9:1002", recording.ConnDetail{By: recording.Client, IdleNs: second / 10, Calls: 60}, 17*second,
+	connectionOf("10.0.0.9:1002", recording.ConnDetail{By: recording.Client, IdleNs: second / 10, Calls: 60}, 17*second,
 		pooled...)
-	connection("10.0.0.9:1003", recording.ConnDetail{
+	connectionOf("10.0.0.9:1003", recording.ConnDetail{
 		Waiting: 1, Op: "GET", IdleNs: 2 * second, Calls: 50, Reason: recording.CloseTimedOut,
 	}, 313*second, use{11 * second, 50, second / 2})
 	event(recording.KindOpen, 10*second, recording.ConnDetail{Client: "10.0.0.9:1004", Side: recording.Server})
 	event(recording.KindClose, 70*second, recording.ConnDetail{
 		Client: "10.0.0.9:1004", Side: recording.Server, By: recording.Client, AgeNs: 60 * second, IdleNs: 60 * second,
 	})
-	connection("10.0.0.9:1004", recording.ConnDetail{By: recording.Server, IdleNs: 60 * second, Calls: 1}, 70*second)
-	connection("10.0.0.9:1005", recording.ConnDetail{
+	connectionOf("10.0.0.9:1004", recording.ConnDetail{By: recording.Server, IdleNs: 60 * second, Calls: 1}, 70*second)
+	connectionOf("10.0.0.9:1005", recording.ConnDetail{
 		By: recording.Server, IdleNs: 8e6, Calls: 60, NoticedNs: 30 * second, PeerIdleNs: 6 * second, Waiting: 1,
 		Op: "GET", Reason: recording.CloseReset,
 	}, 52*second, pooled...)

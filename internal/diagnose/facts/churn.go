@@ -86,8 +86,8 @@ func (n *Node) findChurn() Churn {
 		commandsPerPoll*n.Growth(series.OwnPolls)
 	c.CommandsPerConn = max(commands, 0) / max(gone, 1)
 	var closed []*Conn
-	for _, caller := range n.Callers() {
-		closed = append(closed, caller.ConnsWhere(func(k *Conn) bool { return k.OpenNs > 0 && k.CloseNs > 0 })...)
+	for _, by := range n.Callers() {
+		closed = append(closed, by.ConnsWhere(func(k *Conn) bool { return k.OpenNs > 0 && k.CloseNs > 0 })...)
 	}
 	if len(closed) >= MinClosedConns {
 		c.AppCallsPerConn = float64(PercentilesOf(closed, (*Conn).AppCalls).Median)

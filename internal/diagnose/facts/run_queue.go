@@ -78,9 +78,9 @@ func (n *Node) findHolder(task string) CPUHolder {
 
 // isLoad reports whether a process calls the server, passes calls on to it, or is slowpath.
 func (n *Node) isLoad(pid int) bool {
-	caller := func(c *Caller) bool { return c.PID == pid }
+	calls := func(c *Caller) bool { return c.PID == pid }
 	watched := func(of *Node) bool { return of.ServerPID() == pid } // another node, which works for the same callers
-	if slices.ContainsFunc(n.Callers(), caller) || len(n.ProcessSeries(pid, series.ClientCPU)) > 0 ||
+	if slices.ContainsFunc(n.Callers(), calls) || len(n.ProcessSeries(pid, series.ClientCPU)) > 0 ||
 		n.Ledger.IsHopProcess(pid) || n.ownPIDs()[pid] || slices.ContainsFunc(n.Nodes, watched) {
 		return true
 	}

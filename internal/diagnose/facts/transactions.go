@@ -17,9 +17,9 @@ type Transactions struct {
 
 // Transactions adds up those of all callers on whose connections a transaction failed.
 func (n *Node) Transactions() (sum Transactions) {
-	for _, caller := range n.Callers() {
+	for _, by := range n.Callers() {
 		failed := sum.Failed
-		for _, c := range caller.Conns {
+		for _, c := range by.Conns {
 			if f := n.lastOf(c, series.TransactionsFailed); f > 0 {
 				sum.Failed += f
 				sum.Done += n.lastOf(c, series.Transactions)
@@ -27,7 +27,7 @@ func (n *Node) Transactions() (sum Transactions) {
 			}
 		}
 		if sum.Failed > failed {
-			sum.Callers = append(sum.Callers, caller)
+			sum.Callers = append(sum.Callers, by)
 		}
 	}
 	return sum

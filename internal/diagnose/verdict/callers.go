@@ -151,27 +151,27 @@ func (t *callerTable) connections() {
 	for _, n := range t.c.Nodes {
 		remote := n.CallsFrom()
 		libraries := n.CallerLibraries()
-		for _, caller := range n.ClientCallers() {
-			if t.c.Ledger.IsProxyProcess(caller.PID) {
+		for _, by := range n.ClientCallers() {
+			if t.c.Ledger.IsProxyProcess(by.PID) {
 				continue
 			}
-			name := caller.Name
-			if caller.PID > 0 {
-				name = caller.Comm
+			name := by.Name
+			if by.PID > 0 {
+				name = by.Comm
 			}
-			r := t.row(name, caller.PID)
-			calls := caller.AppCalls()
-			if caller.PID == 0 {
+			r := t.row(name, by.PID)
+			calls := by.AppCalls()
+			if by.PID == 0 {
 				calls = max(calls-remote[name], 0)
 			}
 			r.Calls += calls
-			if library := libraries[caller]; library != "" {
+			if library := libraries[by]; library != "" {
 				r.libraries[library] = true
 			}
-			for _, name := range n.ClientNames(caller) {
+			for _, name := range n.ClientNames(by) {
 				r.names[name] = true
 			}
-			for _, k := range caller.Conns {
+			for _, k := range by.Conns {
 				if _, wanted := t.byConn[k.Client]; wanted {
 					t.byConn[k.Client] = r
 				}
