@@ -40,7 +40,7 @@ var layers = map[string]int{
 
 	"internal/recording":        1,
 	"internal/recording/series": 0,
-	"internal/recording/join":   4,
+	"internal/recording/join":   9,
 
 	"internal/source/probe":                          2,
 	"internal/source/server":                         2,
@@ -51,7 +51,7 @@ var layers = map[string]int{
 	"internal/source/capture":                        2,
 	"internal/source/pasted":                         3,
 	"internal/source/capture/sniffer":                1,
-	"internal/source/profile":                        4,
+	"internal/source/profile":                        9,
 	"internal/source/profile/stacks":                 0,
 	"internal/source/profile/symbol":                 1,
 	"internal/source/profile/sampler":                2,
@@ -59,7 +59,7 @@ var layers = map[string]int{
 	"internal/source/profile/interpreter/memorytest": 3, // for tests
 	"internal/source/profile/python":                 3,
 	"internal/source/profile/ruby":                   3,
-	"internal/source":                                5,
+	"internal/source":                                10,
 
 	"internal/agent/ring":              2,
 	"internal/agent/apart":             0,
@@ -71,48 +71,55 @@ var layers = map[string]int{
 	"internal/agent/metrics":           3,
 	"internal/agent/delivery":          0,
 	"internal/agent/upload":            3,
-	"internal/agent/notify":            7,
-	"internal/agent/otlp":              7,
-	"internal/manyhosts":               8,
+	"internal/agent/notify":            12,
+	"internal/agent/otlp":              12,
+	"internal/manyhosts":               13,
 
 	"internal/trace": 3,
 
 	"internal/diagnose/account": 2,
 	"internal/diagnose/facts":   3,
-	"internal/diagnose/remedy":  4,
-	"internal/diagnose/changes": 4,
-	"internal/diagnose/law":     4,
-	"internal/diagnose/cause":   5,
-	"internal/diagnose/verdict": 6,
-	"internal/diagnose/compare": 7,
+
+	"internal/diagnose/facts/hosts":      4,
+	"internal/diagnose/facts/caller":     5,
+	"internal/diagnose/facts/connection": 6,
+	"internal/diagnose/facts/mainthread": 7,
+	"internal/diagnose/facts/nodes":      8,
+
+	"internal/diagnose/remedy":  9,
+	"internal/diagnose/changes": 9,
+	"internal/diagnose/law":     9,
+	"internal/diagnose/cause":   10,
+	"internal/diagnose/verdict": 11,
+	"internal/diagnose/compare": 12,
 	"internal/diagnose/corpus":  2, // recordings for tests
 
 	"internal/diagnose/bounds":              0,
 	"internal/diagnose/sensitivity":         1,
 	"internal/diagnose/sensitivity/scale":   0,
-	"internal/diagnose/sensitivity/rejudge": 7,
+	"internal/diagnose/sensitivity/rejudge": 12,
 
 	"internal/load/workload":    2,
 	"internal/load/engine":      3,
-	"internal/load/bench":       4,
+	"internal/load/bench":       9,
 	"internal/load/experiment":  2,
 	"internal/load/scalability": 1,
 	"internal/load/bottleneck":  1,
 	"internal/load/monitor":     3,
-	"internal/load/results":     5,
+	"internal/load/results":     10,
 
 	"internal/topology/cost":     2,
 	"internal/topology/simulate": 3,
 	"internal/topology/survey":   3,
 	"internal/topology/watch":    2,
-	"internal/topology/views":    4,
+	"internal/topology/views":    9,
 
 	"internal/live": 2, "internal/live/accounting": 3,
 
-	"internal/report":             8,
+	"internal/report":             13,
 	"internal/report/layout":      0,
 	"internal/report/browsertest": 0, // for tests
-	"internal/top":                9,
+	"internal/top":                14,
 
 	"internal/lab/clients/programs":          0,
 	"internal/lab/clients/programs/protocol": 0,
@@ -130,33 +137,33 @@ var layers = map[string]int{
 	"internal/lab/traffic":                   1,
 	"internal/lab/fault":                     3,
 	"internal/lab/sink":                      0,
-	"internal/lab/matrix":                    7,
-	"internal/lab/scenario":                  5,
-	"internal/lab/curate":                    6,
-	"internal/lab/fleetscale":                9,
-	"internal/lab/grade":                     7,
-	"internal/lab/random":                    8,
-	"internal/lab/benchmark":                 9,
+	"internal/lab/matrix":                    12,
+	"internal/lab/scenario":                  10,
+	"internal/lab/curate":                    11,
+	"internal/lab/fleetscale":                14,
+	"internal/lab/grade":                     12,
+	"internal/lab/random":                    13,
+	"internal/lab/benchmark":                 14,
 
-	"internal/agent":     8,
-	"internal/agent/web": 9,
+	"internal/agent":     13,
+	"internal/agent/web": 14,
 
-	"site/generate": 9,
+	"site/generate": 14,
 	"site/picture":  0,
 
-	"internal/cli":         8,
-	"internal/cli/named":   9,
-	"internal/cli/clitest": 10, // for tests
-	"internal/benching":    10,
-	"internal/capturing":   10,
-	"internal/mapping":     10,
-	"internal/probing":     10,
-	"internal/serving":     10,
-	"internal/tracing":     10,
-	"internal/watching":    10,
+	"internal/cli":         13,
+	"internal/cli/named":   14,
+	"internal/cli/clitest": 15, // for tests
+	"internal/benching":    15,
+	"internal/capturing":   15,
+	"internal/mapping":     15,
+	"internal/probing":     15,
+	"internal/serving":     15,
+	"internal/tracing":     15,
+	"internal/watching":    15,
 
-	"cmd/slowpath":     11,
-	"cmd/slowpath-lab": 11,
+	"cmd/slowpath":     16,
+	"cmd/slowpath-lab": 16,
 }
 
 // TestImportsGoDown fails when a package imports upwards or sideways.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -28,16 +30,16 @@ type IdleCaller struct {
 	UsesSeen    bool      `json:"uses_seen"` // else it is not known what was used again
 	Idle        []IdleRow `json:"idle"`
 	// Ranges are the idle times by what came then. Those of facts.UsedAgain are of a second or more.
-	Ranges map[facts.Then]IdleRange `json:"ranges"`
+	Ranges map[connection.Then]IdleRange `json:"ranges"`
 	// Ends are the closed connections one by one, in order of time; only of callers, and where they were asked for.
 	Ends []ConnectionEnd `json:"ends,omitempty"`
 }
 
 // IdleRow counts what came after an idle time of at least FromNs, and less than ToNs (0: no limit).
 type IdleRow struct {
-	FromNs int64                `json:"from_ns"`
-	ToNs   int64                `json:"to_ns"`
-	Then   map[facts.Then]int64 `json:"then"`
+	FromNs int64                     `json:"from_ns"`
+	ToNs   int64                     `json:"to_ns"`
+	Then   map[connection.Then]int64 `json:"then"`
 	// Redialled is for how many of those that were closed a call waited for a new connection.
 	Redialled int64 `json:"redialled"`
 }
@@ -66,16 +68,16 @@ type IdleRange struct {
 
 // ConnectionEnd is the end of one connection.
 type ConnectionEnd struct {
-	Time       time.Time  `json:"time"` // when it was closed, by the end that did so first
-	Connection string     `json:"connection"`
-	Then       facts.Then `json:"then"`
-	Reason     string     `json:"reason"` // how: empty for FIN, or reset, timed-out, …
-	IdleNs     int64      `json:"idle_ns"`
-	AgeNs      int64      `json:"age_ns"` // 0: it was opened before the watch
-	Calls      int64      `json:"calls"`
-	CallsLost  int        `json:"calls_lost"` // that were sent on it and had no reply
-	SentInVain bool       `json:"sent_in_vain"`
-	NoticedNs  int64      `json:"noticed_ns"` // for how long the client's socket stayed open then
+	Time       time.Time       `json:"time"` // when it was closed, by the end that did so first
+	Connection string          `json:"connection"`
+	Then       connection.Then `json:"then"`
+	Reason     string          `json:"reason"` // how: empty for FIN, or reset, timed-out, …
+	IdleNs     int64           `json:"idle_ns"`
+	AgeNs      int64           `json:"age_ns"` // 0: it was opened before the watch
+	Calls      int64           `json:"calls"`
+	CallsLost  int             `json:"calls_lost"` // that were sent on it and had no reply
+	SentInVain bool            `json:"sent_in_vain"`
+	NoticedNs  int64           `json:"noticed_ns"` // for how long the client's socket stayed open then
 	// RedialAfterNs is from then to the dial of the connection that a call waited for instead, which took RedialNs; 0:
 	// there was none. A client may dial before it closes the old one: below 0.
 	RedialAfterNs int64 `json:"redial_after_ns"`
@@ -96,9 +98,9 @@ func ConnectionsOf(rec *recording.Recording, each bool) Connections {
 	c := facts.New(rec)
 	for _, n := range c.Nodes {
 		all := newIdleCaller(n)
-		callers := n.Callers()
+		callers := caller.Callers(n)
 		for _, caller := range callers {
-			one, times := newIdleCaller(n), caller.IdleTimes(n.StartNs)
+			one, times := newIdleCaller(n), connection.IdleTimesOf(caller, n.StartNs)
 			one.Caller = caller.Name
 			one.add(n, caller, times)
 			all.add(n, caller, times)
@@ -120,13 +122,13 @@ func ConnectionsOf(rec *recording.Recording, each bool) Connections {
 
 func newIdleCaller(n *facts.Node) IdleCaller {
 	out := IdleCaller{
-		Node: n.Address, Peer: "server", Idle: make([]IdleRow, len(idleSteps)), Ranges: map[facts.Then]IdleRange{},
+		Node: n.Address, Peer: "server", Idle: make([]IdleRow, len(idleSteps)), Ranges: map[connection.Then]IdleRange{},
 	}
 	if n.IsProxy() {
 		out.Peer = "proxy"
 	}
 	for i, from := range idleSteps {
-		out.Idle[i] = IdleRow{FromNs: int64(from), Then: map[facts.Then]int64{}}
+		out.Idle[i] = IdleRow{FromNs: int64(from), Then: map[connection.Then]int64{}}
 		if i+1 < len(idleSteps) {
 			out.Idle[i].ToNs = int64(idleSteps[i+1])
 		}
@@ -135,11 +137,11 @@ func newIdleCaller(n *facts.Node) IdleCaller {
 }
 
 // add counts the idle times of a caller.
-func (c *IdleCaller) add(n *facts.Node, caller *facts.Caller, t facts.IdleTimes) {
+func (c *IdleCaller) add(n *facts.Node, caller *caller.Caller, t connection.IdleTimes) {
 	c.Connections += len(caller.Conns)
-	c.UsesSeen = c.UsesSeen || caller.UsesSeen()
+	c.UsesSeen = c.UsesSeen || connection.UsesSeen(caller)
 	if t.Busy > 0 {
-		c.Idle[0].Then[facts.UsedAgain] += t.Busy
+		c.Idle[0].Then[connection.UsedAgain] += t.Busy
 	}
 	for _, k := range t.Idle {
 		row := len(idleSteps) - 1
@@ -155,18 +157,18 @@ func (c *IdleCaller) add(n *facts.Node, caller *facts.Caller, t facts.IdleTimes)
 	}
 }
 
-func (r *IdleRange) add(n *facts.Node, k facts.IdleTime) {
+func (r *IdleRange) add(n *facts.Node, k connection.IdleTime) {
 	r.idle = append(r.idle, k.Ns)
-	if k.Ns >= facts.LongIdleNs && (r.longMinNs == 0 || k.Ns < r.longMinNs) {
+	if k.Ns >= caller.LongIdleNs && (r.longMinNs == 0 || k.Ns < r.longMinNs) {
 		r.longMinNs = k.Ns
 	}
-	if k.Then == facts.UsedAgain {
+	if k.Then == connection.UsedAgain {
 		return
 	}
 	if k.Reason() == recording.CloseReset {
 		r.Resets++
 	}
-	if b, ok := n.ClosedBehind(k.AtNs); ok && k.Then == facts.ClosedByServer && n.IsProxy() {
+	if b, ok := connection.ClosedBehind(n, k.AtNs); ok && k.Then == connection.ClosedByServer && n.IsProxy() {
 		if r.Behind == nil {
 			r.Behind = map[string]int{}
 		}
@@ -180,7 +182,7 @@ func (r *IdleRange) add(n *facts.Node, k facts.IdleTime) {
 	}
 }
 
-func openingNs(k *facts.Conn) int64 {
+func openingNs(k *caller.Conn) int64 {
 	o := k.Opening()
 	return o.ToNs - o.FromNs
 }
@@ -200,9 +202,9 @@ func (c *IdleCaller) finish() {
 }
 
 // endsOf are the ends of connections, in order of time.
-func endsOf(t facts.IdleTimes) (out []ConnectionEnd) {
+func endsOf(t connection.IdleTimes) (out []ConnectionEnd) {
 	for _, k := range t.Idle {
-		if k.Then == facts.UsedAgain {
+		if k.Then == connection.UsedAgain {
 			continue
 		}
 		e := ConnectionEnd{

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/house/golden"
 
-	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/report/layout"
 )
@@ -110,7 +110,7 @@ many of them a call waited for a new connection.
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	r.SetMeta(recording.MetaKind, "proxy")
-	if c := ConnectionsOf(r, false).Callers[0]; c.Peer != "proxy" || c.head(facts.ClosedByServer) != "BY PROXY" {
+	if c := ConnectionsOf(r, false).Callers[0]; c.Peer != "proxy" || c.head(connection.ClosedByServer) != "BY PROXY" {
 		t.Errorf("%+v", c)
 	}
 }

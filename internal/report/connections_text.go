@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/format"
 	"slowpath/internal/report/layout"
 )
@@ -17,25 +17,26 @@ import (
 const maxIdleCallers = 10
 
 // thens are the columns of a table.
-var thens = []facts.Then{
-	facts.UsedAgain, facts.NoReply, facts.ResetWhenUsed, facts.ClosedByClient, facts.ClosedByServer,
-	facts.ClosedBetween, facts.ClosedByNeither,
+var thens = []connection.Then{
+	connection.UsedAgain, connection.NoReply, connection.ResetWhenUsed, connection.ClosedByClient,
+	connection.ClosedByServer,
+	connection.ClosedBetween, connection.ClosedByNeither,
 }
 
 // head is the head of a column.
-func (c IdleCaller) head(t facts.Then) string {
+func (c IdleCaller) head(t connection.Then) string {
 	switch t {
-	case facts.UsedAgain:
+	case connection.UsedAgain:
 		return "GOOD"
-	case facts.NoReply:
+	case connection.NoReply:
 		return "NO REPLY"
-	case facts.ResetWhenUsed:
+	case connection.ResetWhenUsed:
 		return "RESET"
-	case facts.ClosedByClient:
+	case connection.ClosedByClient:
 		return "BY CLIENT"
-	case facts.ClosedByServer:
+	case connection.ClosedByServer:
 		return "BY " + strings.ToUpper(c.Peer)
-	case facts.ClosedBetween:
+	case connection.ClosedBetween:
 		return "BETWEEN"
 	default:
 		return "ENDED"
@@ -43,15 +44,15 @@ func (c IdleCaller) head(t facts.Then) string {
 }
 
 // text says what came after an idle time, in a sentence.
-func (c IdleCaller) text(t facts.Then) string {
-	return map[facts.Then]string{
-		facts.UsedAgain:       "used again and good",
-		facts.NoReply:         "used again, and ended without a reply",
-		facts.ResetWhenUsed:   "reset when it was used again",
-		facts.ClosedByClient:  "closed by the client",
-		facts.ClosedByServer:  "closed by the " + c.Peer,
-		facts.ClosedBetween:   "closed by something between the two ends",
-		facts.ClosedByNeither: "ended, closed by neither end",
+func (c IdleCaller) text(t connection.Then) string {
+	return map[connection.Then]string{
+		connection.UsedAgain:       "used again and good",
+		connection.NoReply:         "used again, and ended without a reply",
+		connection.ResetWhenUsed:   "reset when it was used again",
+		connection.ClosedByClient:  "closed by the client",
+		connection.ClosedByServer:  "closed by the " + c.Peer,
+		connection.ClosedBetween:   "closed by something between the two ends",
+		connection.ClosedByNeither: "ended, closed by neither end",
 	}[t]
 }
 
@@ -110,14 +111,14 @@ func (p *page) idleCaller(c IdleCaller) {
 }
 
 func (p *page) idleTable(c IdleCaller) {
-	columns := slices.DeleteFunc(slices.Clone(thens), func(t facts.Then) bool {
+	columns := slices.DeleteFunc(slices.Clone(thens), func(t connection.Then) bool {
 		return !slices.ContainsFunc(c.Idle, func(r IdleRow) bool { return r.Then[t] > 0 })
 	})
 	heads := []string{}
 	for _, t := range columns {
 		heads = append(heads, c.head(t))
 	}
-	if slices.ContainsFunc(columns, func(t facts.Then) bool { return t != facts.UsedAgain }) {
+	if slices.ContainsFunc(columns, func(t connection.Then) bool { return t != connection.UsedAgain }) {
 		heads = append(heads, "RE-DIALLED")
 	}
 	head := layout.Pad("IDLE FOR", idleSpan)
@@ -176,7 +177,7 @@ func idleText(ns int64) string {
 }
 
 // rangeText says after which idle times the same came, and what it cost.
-func (c IdleCaller) rangeText(t facts.Then, r IdleRange) string {
+func (c IdleCaller) rangeText(t connection.Then, r IdleRange) string {
 	span := idleText(r.MinNs)
 	if longest := idleText(r.MaxNs); longest != span {
 		span += " to " + longest
@@ -187,9 +188,9 @@ func (c IdleCaller) rangeText(t facts.Then, r IdleRange) string {
 	what := c.text(t)
 	text := fmt.Sprintf("%s%s: %s, after %s idle", strings.ToUpper(what[:1]), what[1:], format.Count(r.Count, "time"),
 		span)
-	if r.Resets > 0 && t != facts.ResetWhenUsed {
+	if r.Resets > 0 && t != connection.ResetWhenUsed {
 		text += fmt.Sprintf("; %s by a reset", ofCount(r.Resets, r.Count))
-		if t == facts.ClosedByServer {
+		if t == connection.ClosedByServer {
 			text += " (a " + c.Peer + " ends what is idle by a FIN; firewalls, balancers and hosts that restarted " +
 				"send resets)"
 		}
@@ -223,7 +224,7 @@ func ofCount(n, of int) string {
 // limitText says up to which idle time connections were good, and from which on they were not; empty where none was
 // idle for a second or longer, or none was closed then.
 func (c IdleCaller) limitText() string {
-	good := c.Ranges[facts.UsedAgain].MaxNs
+	good := c.Ranges[connection.UsedAgain].MaxNs
 	var ends []string
 	least := int64(0)
 	for _, t := range thens[1:] {
@@ -271,7 +272,7 @@ func (c IdleCaller) endText(e ConnectionEnd) string {
 	case e.CallsLost > 0:
 		parts = append(parts, fmt.Sprintf("%d more without a reply", e.CallsLost))
 	}
-	if e.Then == facts.ClosedByServer && e.NoticedNs > 0 {
+	if e.Then == connection.ClosedByServer && e.NoticedNs > 0 {
 		parts = append(parts, "open at the client for another "+idleText(e.NoticedNs))
 	}
 	if e.RedialNs > 0 {

@@ -6,7 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/changes"
-	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/format"
 	"slowpath/internal/report/layout"
 )
@@ -34,7 +34,7 @@ func (p *page) findings(fs []cause.Finding) {
 }
 
 // culprits are whose behaviour has to change.
-func (p *page) culprits(all []facts.Culprit) {
+func (p *page) culprits(all []caller.Culprit) {
 	for i, c := range all {
 		label := "   by: "
 		if i > 0 {

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -40,7 +40,7 @@ const maxCallersShown = 15
 func callersView(all []verdict.Caller) (out []callerPage, note string) {
 	for _, c := range all[:min(len(all), maxCallersShown)] {
 		p := callerPage{
-			Name: plain(facts.HostText(c.Name, c.HostName)), Library: plain(c.Library),
+			Name: plain(caller.HostText(c.Name, c.HostName)), Library: plain(c.Library),
 			Calls: format.Thousands(c.Calls), Slow: format.Thousands(c.SlowCalls), Lost: format.Duration(c.LostNs),
 		}
 		if c.PID > 0 {

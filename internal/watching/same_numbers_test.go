@@ -23,7 +23,8 @@ import (
 	"slowpath/internal/clock"
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/corpus"
-	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
 	"slowpath/internal/live"
@@ -125,8 +126,8 @@ func near(a, b, share float64) bool { return math.Abs(a-b) <= share*max(math.Abs
 func slowOfCallers(l *account.Ledger) (calls int) {
 	for _, a := range l.Slow {
 		name, _, _ := strings.Cut(a.Call.Client, "[")
-		if !a.IsPart() && a.Call.Source == recording.SourceTap && !facts.IsServerProcess(name) &&
-			!l.IsProxyProcess(facts.PIDOf(a.Call.Client)) {
+		if !a.IsPart() && a.Call.Source == recording.SourceTap && !caller.IsServerProcess(name) &&
+			!l.IsProxyProcess(hosts.PIDOf(a.Call.Client)) {
 			calls++
 		}
 	}

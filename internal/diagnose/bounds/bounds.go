@@ -17,7 +17,10 @@ import (
 )
 
 // Packages of the diagnosis that decide, as folders of internal/diagnose: each comes after those that it imports.
-var Packages = []string{"account", "facts", "changes", "law", "remedy", "cause", "verdict", "compare"}
+var Packages = []string{
+	"account", "facts", "facts/hosts", "facts/caller", "facts/connection", "facts/mainthread", "facts/nodes", "changes",
+	"law", "remedy", "cause", "verdict", "compare",
+}
 
 // tools are the other folders of internal/diagnose: no verdict hangs on them.
 var tools = []string{"bounds", "corpus", "sensitivity"}
@@ -124,7 +127,7 @@ func (r *reader) add(pkg, path string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	r.files, r.text[path] = append(r.files, file{path, pkg, f}), text
+	r.files, r.text[path] = append(r.files, file{path, filepath.Base(pkg), f}), text
 	return nil
 }
 

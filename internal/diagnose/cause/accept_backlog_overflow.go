@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -30,21 +31,21 @@ const (
 )
 
 func explainBacklog(n *facts.Node) *Finding {
-	b := n.AcceptQueue()
+	b := connection.AcceptQueueOf(n)
 	counted := len(n.Series(series.ListenOverflows)) > 0
 	if counted && !b.DropsAreOwn || !counted && (b.FreshRetransmitted < minLateProbes || b.KeptRetransmitted > 0) {
 		return nil
 	}
 	f := finding(n, n.Claim(isConnectLoss))
 	if !b.KeptSlow {
-		f.loseBeside(n, facts.LostOpening, shareOfDrops(n, b), facts.SYNTimeoutNs)
+		f.loseBeside(n, facts.LostOpening, shareOfDrops(n, b), connection.SYNTimeoutNs)
 	}
 	f.supportBacklog(b)
 	if counted && b.MaxQueue < b.Limit && b.FreshRetransmitted+b.LateDials == 0 {
 		f.doubt(recording.SourceHost, b.MaxQueue, "connections",
 			"the queue was not seen full, and the drops are counted for all listeners of the network namespace")
 	}
-	if c := n.Churn(); c.Many() && b.Limit >= facts.DefaultBacklog && c.PerSecond >= b.Limit {
+	if c := connection.ChurnOf(n); c.Many() && b.Limit >= connection.DefaultBacklog && c.PerSecond >= b.Limit {
 		f.weaken(1)
 		f.doubt(recording.SourceServer, c.PerSecond, "per second",
 			"the queue holds the usual %.0f connections; callers open %.0f per second", b.Limit, c.PerSecond)
@@ -63,7 +64,7 @@ func explainBacklog(n *facts.Node) *Finding {
 
 // supportDials says how long the clients of this host took to connect where a SYN was retransmitted.
 func (f *Finding) supportDials(n *facts.Node) {
-	if d := n.Dials(); d.Late > 0 {
+	if d := connection.DialsOf(n); d.Late > 0 {
 		f.support(recording.SourceTap, float64(d.Late), "connections",
 			"%d of %d connections of clients on this host took at least 1 s to open, up to %s; most are of %s", d.Late,
 			d.Count, format.Brief(d.MaxLateNs), facts.KeysByValue(d.LateByProgram)[0])
@@ -77,9 +78,9 @@ func isConnectLoss(a account.Account, s account.Segment) bool {
 
 // shareOfDrops estimates the share of the drops in the time of all callers: a drop costs one second, and the calls that
 // got through cost what they took.
-func shareOfDrops(n *facts.Node, b facts.AcceptQueue) float64 {
-	cost := n.ConnectionCost()
-	dropped := b.Drops * facts.SYNTimeoutNs
+func shareOfDrops(n *facts.Node, b connection.AcceptQueue) float64 {
+	cost := connection.ConnectionCostOf(n)
+	dropped := b.Drops * connection.SYNTimeoutNs
 	served := n.Growth(series.TotalCommandsProcessed)*float64(cost.CallNs) +
 		n.Growth(series.TotalConnectionsReceived)*float64(cost.OpeningNs)
 	if dropped == 0 {
@@ -88,7 +89,7 @@ func shareOfDrops(n *facts.Node, b facts.AcceptQueue) float64 {
 	return dropped / (dropped + served)
 }
 
-func (f *Finding) supportBacklog(b facts.AcceptQueue) {
+func (f *Finding) supportBacklog(b connection.AcceptQueue) {
 	if b.Drops > 0 {
 		f.support(recording.SourceHost, b.Drops, "drops",
 			"the kernel dropped %s: the accept queue was full (ListenOverflows of the server's network namespace)",
@@ -104,7 +105,7 @@ func (f *Finding) supportBacklog(b facts.AcceptQueue) {
 	}
 }
 
-func backlogFix(n *facts.Node, b facts.AcceptQueue) (fix []remedy.Step) {
+func backlogFix(n *facts.Node, b connection.AcceptQueue) (fix []remedy.Step) {
 	configured := n.ConfigInt("tcp-backlog")
 	somaxconn, _ := n.Series(series.Somaxconn).Last()
 	if configured > 0 && configured < raisedBacklog {

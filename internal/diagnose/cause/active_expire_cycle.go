@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -38,7 +39,7 @@ const (
 )
 
 func explainExpire(n *facts.Node) *Finding {
-	h := n.ClaimOfSuspects(func(s account.Suspect) bool { return s.Kind == account.KindExpire })
+	h := mainthread.ClaimOfSuspects(n, func(s account.Suspect) bool { return s.Kind == account.KindExpire })
 	share := series.ExpireCycleCPU.Seconds(n.Growth(series.ExpireCycleCPU)) / n.Seconds()
 	caps := n.Growth(series.ExpiredTimeCapReachedCount)
 	part, seen, sampled := inLoop(n, stacks.Expire)

@@ -2,6 +2,7 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -22,13 +23,13 @@ var everysecEvents = facts.WordSet("aof-write aof-write-pending-fsync aof-write-
 	"aof-rename")
 
 func explainEverysec(n *facts.Node) *Finding {
-	a := n.AOF()
-	if !a.Enabled || a.Fsync == "always" || a.Fsync == "" && n.SyncsInMainThread() {
+	a := mainthread.AOF(n)
+	if !a.Enabled || a.Fsync == "always" || a.Fsync == "" && mainthread.SyncsInMainThread(n) {
 		return nil
 	}
 	delayed := n.Growth(series.AOFDelayedFsync)
-	cl, doubts := n.DiskClaim(facts.InSyscall(facts.DiskSyscalls)), 0
-	inLatency := n.HasLatencyEvent(everysecEvents)
+	cl, doubts := mainthread.DiskClaim(n, mainthread.InSyscall(mainthread.DiskSyscalls)), 0
+	inLatency := mainthread.HasLatencyEvent(n, everysecEvents)
 	pending := fsyncPending(n)
 	if open := n.UnexplainedWaits(); !inLatency && (delayed > 0 || pending >= longFsyncNs) && cl.Ns*2 < open.Ns {
 		cl = n.Claim(maybeOnDisk)
@@ -52,7 +53,7 @@ func explainEverysec(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, float64(pending), "ns",
 			"an fsync was running for %s of the watch (aof_pending_bio_fsync)", format.Brief(pending))
 	}
-	f.supportBlocked(n, facts.DiskSyscalls)
+	f.supportBlocked(n, mainthread.DiskSyscalls)
 	f.supportLatency(n, everysecEvents)
 	f.support(n.CallSource(), float64(cl.Calls), "calls",
 		"%s waited for it, up to %s in one call", ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))

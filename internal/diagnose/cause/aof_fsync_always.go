@@ -2,6 +2,7 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -20,16 +21,16 @@ var aofFsyncAlways = Cause{
 var alwaysEvents = facts.WordSet("aof-fsync-always aof-write aof-write-alone aof-write-active-child")
 
 func explainFsyncAlways(n *facts.Node) *Finding {
-	a := n.AOF()
-	if !a.Enabled || a.Fsync != "always" && !(a.Fsync == "" && n.SyncsInMainThread()) {
+	a := mainthread.AOF(n)
+	if !a.Enabled || a.Fsync != "always" && !(a.Fsync == "" && mainthread.SyncsInMainThread(n)) {
 		return nil
 	}
-	cl, doubts := n.DiskClaim(facts.InSyscall(facts.DiskSyscalls)), 0
-	inLatency := n.HasLatencyEvent(facts.WordSet("aof-fsync-always"))
+	cl, doubts := mainthread.DiskClaim(n, mainthread.InSyscall(mainthread.DiskSyscalls)), 0
+	inLatency := mainthread.HasLatencyEvent(n, facts.WordSet("aof-fsync-always"))
 	if open := n.UnexplainedWaits(); !inLatency && cl.Ns*2 < open.Ns && writes(n) {
 		// A file system in user space waits in an interruptible sleep; without the host's files nothing is seen at all.
 		cl = n.Claim(maybeOnDisk)
-		if n.HostWatched() {
+		if mainthread.HostWatched(n) {
 			doubts = 1
 		}
 	}
@@ -39,7 +40,7 @@ func explainFsyncAlways(n *facts.Node) *Finding {
 	f := finding(n, cl)
 	f.weaken(doubts)
 	f.support(recording.SourceServer, 1, "", "appendonly yes, appendfsync %s", orUnknown(a.Fsync))
-	f.supportBlocked(n, facts.DiskSyscalls)
+	f.supportBlocked(n, mainthread.DiskSyscalls)
 	f.supportLatency(n, alwaysEvents)
 	f.support(n.CallSource(), float64(cl.Calls), "calls",
 		"%s waited for it, up to %s in one call", ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/connection"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
@@ -23,14 +25,14 @@ var askRedirect = Cause{
 const tryAgainNs = 100e6
 
 func explainAsk(c *facts.Case, _ *Finding) *Finding {
-	r := c.Redirects()
+	r := nodes.RedirectsOf(c)
 	again := max(r.Ask, r.Asking) + r.TryAgain
 	if again < minRedirects || again < minRedirectShare*(r.DataCalls+again) {
 		return nil
 	}
 	f := &Finding{Of: c.Ledger.Calls(), Grade: Counted}
 	n := c.Nodes[0]
-	callNs := n.ConnectionCost().CallNs
+	callNs := connection.ConnectionCostOf(n).CallNs
 	f.lose(n, facts.LostWaiting, (again-r.TryAgain)*float64(callNs), callNs)
 	f.ofCalls(n, again/(r.DataCalls+again))
 	if r.TryAgain > 0 {
@@ -73,7 +75,7 @@ func explainAsk(c *facts.Case, _ *Finding) *Finding {
 	return f
 }
 
-func askFix(n *facts.Node, r facts.Redirects) []remedy.Step {
+func askFix(n *facts.Node, r nodes.Redirects) []remedy.Step {
 	fix := []remedy.Step{{
 		ID: "finish-migration", Kind: remedy.Command,
 		Text:    "Move the keys that are left, and close the slots, where no resharding runs any more",

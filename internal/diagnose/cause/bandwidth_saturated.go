@@ -7,6 +7,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -21,7 +23,7 @@ var bandwidthSaturated = Cause{
 }
 
 func explainBandwidth(n *facts.Node) *Finding {
-	q := n.PathQueue()
+	q := hosts.PathQueueOf(n)
 	behind := q.WaitNs >= n.NoticedNs()
 	if !behind && q.ConnectNs == 0 {
 		return nil
@@ -66,17 +68,17 @@ func programOf(c recording.Call) string {
 	if name, _, ok := strings.Cut(c.Client, "["); ok && name != "" {
 		return format.Name(name)
 	}
-	return facts.HostOf(c.Conn)
+	return caller.HostOf(c.Conn)
 }
 
 // lostBehind is the time in nanoseconds that callers waited for what was on its way to them, as far as it was longer
 // than their least round trip. Replicas wait for nothing.
-func lostBehind(n *facts.Node, q facts.PathQueue) float64 {
+func lostBehind(n *facts.Node, q hosts.PathQueue) float64 {
 	replicas := facts.LastValue(n.Series(series.ConnectedSlaves))
 	return max(q.ConnsOnTheWay-replicas, 0) * n.Seconds() * 1e9 * float64(q.WaitNs) / float64(q.WaitNs+q.LeastNs)
 }
 
-func (f *Finding) supportQueue(n *facts.Node, q facts.PathQueue, behind bool) {
+func (f *Finding) supportQueue(n *facts.Node, q hosts.PathQueue, behind bool) {
 	if behind {
 		f.support(recording.SourceHost, float64(q.WaitNs), "ns",
 			"segments of replies were on their way for %s on average; the least round trip of the same connections is "+
@@ -100,7 +102,7 @@ func (f *Finding) supportQueue(n *facts.Node, q facts.PathQueue, behind bool) {
 	}
 }
 
-func bandwidthFix(q facts.PathQueue, bytes facts.NameCounts) []remedy.Step {
+func bandwidthFix(q hosts.PathQueue, bytes facts.NameCounts) []remedy.Step {
 	where := "of the path: ethtool -S of the cards at both ends (AWS: bw_in_allowance_exceeded, " +
 		"bw_out_allowance_exceeded), the instance's bandwidth, tc -s qdisc on the hosts between; a larger instance, " +
 		"or a higher rate there"

@@ -5,6 +5,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -21,9 +23,9 @@ var bigKeyIO = Cause{
 }
 
 func explainBigKeyIO(n *facts.Node) *Finding {
-	monitored := len(n.Monitors()) > 0
-	h := n.ClaimOfSuspects(func(s account.Suspect) bool {
-		return s.Kind == account.KindBulk && !monitored || n.KindOf(s) == facts.KindBulkTransfer
+	monitored := len(caller.Monitors(n)) > 0
+	h := mainthread.ClaimOfSuspects(n, func(s account.Suspect) bool {
+		return s.Kind == account.KindBulk && !monitored || mainthread.KindOf(n, s) == mainthread.KindBulkTransfer
 	})
 	if !h.Matters() {
 		return nil
@@ -78,21 +80,21 @@ func (f *Finding) supportBuffers(n *facts.Node) {
 		{series.ClientRecentMaxOutputBuffer, "reply"},
 		{series.ClientRecentMaxInputBuffer, "argument"},
 	} {
-		if v, ok := n.Series(b.of).Max(); ok && v >= facts.MinBulkBytes {
+		if v, ok := n.Series(b.of).Max(); ok && v >= mainthread.MinBulkBytes {
 			f.support(recording.SourceServer, v, "bytes",
 				"the largest %s buffer of a client was %.1f MB (%s)", b.what, v/1e6, b.of.Name)
 		}
 	}
-	var worst facts.Client
-	for _, c := range n.Clients() {
+	var worst caller.Client
+	for _, c := range caller.Clients(n) {
 		if c.OMem+c.Qbuf > worst.OMem+worst.Qbuf {
 			worst = c
 		}
 	}
-	if worst.OMem+worst.Qbuf >= facts.MinBulkBytes {
+	if worst.OMem+worst.Qbuf >= mainthread.MinBulkBytes {
 		f.support(recording.SourceServer, float64(worst.OMem+worst.Qbuf), "bytes",
 			"CLIENT LIST: %s%s had %.1f MB of replies and %.1f MB of requests in its buffers, last command %s",
-			worst.Addr, facts.LibraryText(worst), float64(worst.OMem)/1e6, float64(worst.Qbuf)/1e6, worst.Cmd)
+			worst.Addr, caller.LibraryText(worst), float64(worst.OMem)/1e6, float64(worst.Qbuf)/1e6, worst.Cmd)
 	}
 }
 
@@ -105,7 +107,7 @@ var partOf = map[string]string{
 func bigKeyFix(n *facts.Node, commands []account.Suspect, log string) (fix []remedy.Step) {
 	what, part := "the big values", "HMGET, GETRANGE, or LRANGE over fewer elements"
 	if len(commands) > 0 {
-		what = "what " + format.Name(commands[0].Command) + n.FromText(commands) + " moves"
+		what = "what " + format.Name(commands[0].Command) + caller.FromText(n, commands) + " moves"
 		if known, ok := partOf[commands[0].Command]; ok {
 			part = known
 		}

@@ -6,6 +6,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -43,7 +45,7 @@ func explainBlocking(n *facts.Node) *Finding {
 	if len(byConn) == 0 {
 		return nil
 	}
-	held := n.Held()
+	held := connection.Held(n)
 	behind, ops := facts.NameCounts{}, facts.NameCounts{}
 	cl := n.TapClaim(func(a account.Account) facts.StateTimes {
 		times := held[a.Call.Conn].TimesWithin(a, func(s account.Segment) bool {
@@ -67,7 +69,7 @@ func explainBlocking(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
 		"%s (%s) were sent on a connection that %s held, up to %s in one call",
 		ofSlow(cl.Calls, n), ops.List(3), name, format.Brief(cl.MaxNs))
-	who := facts.ClientLabel(w.Client, w.Process)
+	who := caller.ClientLabel(w.Client, w.Process)
 	f.support(recording.SourceTap, float64(len(byConn[addr])), "commands",
 		"%s on %s blocked %s, up to %s", w.Op, who, facts.TimesText(len(byConn[addr])), format.Brief(w.ToNs-w.FromNs))
 	if free := callsElsewhere(n, held); free > 0 {
@@ -111,7 +113,7 @@ func callsElsewhere(n *facts.Node, held map[string]facts.Spans) (calls float64) 
 		all = append(all, c...)
 	}
 	meanwhile := facts.MergeSpans(all)
-	for _, c := range n.Timelines() {
+	for _, c := range caller.Timelines(n) {
 		if held[c.Client] != nil {
 			continue
 		}

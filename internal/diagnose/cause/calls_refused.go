@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -25,14 +26,14 @@ var callsRefused = Cause{
 }
 
 func explainRefused(n *facts.Node) *Finding {
-	if _, failedOver := n.Takeover(); failedOver {
+	if _, failedOver := nodes.TakeoverOf(n); failedOver {
 		return nil
 	}
 	if f := explainClusterDown(n); f != nil {
 		return f
 	}
 	var worst *refusedFor
-	for _, r := range n.RefusedCalls() {
+	for _, r := range nodes.RefusedCallsOf(n) {
 		if one := judgeRefusal(n, r); one != nil && (worst == nil || one.share > worst.share) {
 			worst = one
 		}
@@ -60,7 +61,7 @@ func explainRefused(n *facts.Node) *Finding {
 
 // refusedFor is what a node refused with one error, and why that is no part of a healthy application.
 type refusedFor struct {
-	facts.RefusedCalls
+	nodes.RefusedCalls
 	why   refusal
 	users bool // it is a pattern of the clients' calls; else of slowpath's own
 	share float64
@@ -80,7 +81,7 @@ func (r refusedFor) title() string {
 // monitoring tries what it may not. All other errors are answers to what was asked (WRONGTYPE, NOSCRIPT, BUSYGROUP, an
 // error of the application's own script): applications live with them, and only where more than half of all calls get
 // one, they do not.
-func judgeRefusal(n *facts.Node, r facts.RefusedCalls) *refusedFor {
+func judgeRefusal(n *facts.Node, r nodes.RefusedCalls) *refusedFor {
 	why, known := refusalOf(r.Code)
 	switch {
 	case why.elsewhere, r.Code == clusterDownCode && explainedElsewhere(n):
@@ -111,11 +112,11 @@ func judgeRefusal(n *facts.Node, r facts.RefusedCalls) *refusedFor {
 
 // refusedData is how many calls of clients for data were refused, at most. Libraries and monitoring try commands about
 // the server and the connection, CONFIG GET or CLIENT SETINFO, and go on without them.
-func refusedData(n *facts.Node, r facts.RefusedCalls) (calls float64) {
+func refusedData(n *facts.Node, r nodes.RefusedCalls) (calls float64) {
 	if r.Counted {
-		return float64(n.RefusedCommands().Total())
+		return float64(nodes.RefusedCommands(n).Total())
 	}
-	for op, count := range n.TapErrors()[r.Code] {
+	for op, count := range nodes.TapErrors(n)[r.Code] {
 		if facts.IsDataCommand(strings.ToLower(strings.ReplaceAll(op, " ", "|"))) {
 			calls += float64(count)
 		}
@@ -124,12 +125,12 @@ func refusedData(n *facts.Node, r facts.RefusedCalls) (calls float64) {
 }
 
 // otherErrors is how many calls of clients for data failed with an error that is no refusal, at most.
-func otherErrors(n *facts.Node, r facts.RefusedCalls) float64 {
+func otherErrors(n *facts.Node, r nodes.RefusedCalls) float64 {
 	if !r.Counted {
 		return refusedData(n, r)
 	}
-	failed := float64(n.FailedCommands().Total())
-	for _, one := range n.RefusedCalls() {
+	failed := float64(nodes.FailedCommands(n).Total())
+	for _, one := range nodes.RefusedCallsOf(n) {
 		if _, known := refusalOf(one.Code); known {
 			failed -= one.Users
 		}
@@ -141,19 +142,19 @@ func otherErrors(n *facts.Node, r facts.RefusedCalls) float64 {
 // over, or a replica loads its data at its start, before it has heard from the other nodes.
 func explainedElsewhere(n *facts.Node) bool {
 	for _, one := range n.Nodes {
-		_, failedOver := one.Takeover()
-		_, _, gone := one.TakeoverOfUnwatchedMaster()
+		_, failedOver := nodes.TakeoverOf(one)
+		_, _, gone := nodes.TakeoverOfUnwatchedMaster(one)
 		if failedOver || gone {
 			return true
 		}
 	}
-	return n.WasReplica() && n.RefusingSpans("LOADING").TotalNs() > 0
+	return nodes.WasReplica(n) && nodes.RefusingSpans(n, "LOADING").TotalNs() > 0
 }
 
 // explainClusterDown is for a node that says itself that its cluster is down, whether or not anybody calls it: it then
 // refuses all commands with keys (cluster.c, getNodeByQuery).
 func explainClusterDown(n *facts.Node) *Finding {
-	down := n.ClusterDownNs()
+	down := nodes.ClusterDownNs(n)
 	if down < clusterStartNs || explainedElsewhere(n) {
 		return nil
 	}
@@ -161,11 +162,11 @@ func explainClusterDown(n *facts.Node) *Finding {
 	share := min(1, float64(down)/float64(n.EndNs-n.StartNs))
 	f := &Finding{Of: n.Ledger.Calls(), Grade: Counted}
 	f.loseBeside(n, facts.LostWaiting, share, facts.HealthyMaxNs)
-	f.Title = refusedFor{facts.RefusedCalls{Code: clusterDownCode}, why, false, 0}.title()
+	f.Title = refusedFor{nodes.RefusedCalls{Code: clusterDownCode}, why, false, 0}.title()
 	f.support(recording.SourceServer, float64(down), "ns",
 		"it said cluster_state:fail for %s, until the end of the watch: it refuses all commands with keys",
 		format.Duration(down))
-	for _, r := range n.RefusedCalls() {
+	for _, r := range nodes.RefusedCallsOf(n) {
 		if r.Code == clusterDownCode {
 			f.supportRefusals(n, refusedFor{r, why, true, 0})
 		}
@@ -184,9 +185,9 @@ const clusterStartNs = int64(3e9)
 // refusedWhileLoading reports whether clients got CLUSTERDOWN while the node loaded its data at its start, before it
 // had heard from the other nodes: commands with keys get that in place of LOADING.
 func refusedWhileLoading(n *facts.Node) bool {
-	loading := n.RefusingSpans("LOADING")
-	calls := -n.OwnErrorReplies(clusterDownCode)
-	for _, step := range n.ErrorRises(clusterDownCode) {
+	loading := nodes.RefusingSpans(n, "LOADING")
+	calls := -nodes.OwnErrorReplies(n, clusterDownCode)
+	for _, step := range nodes.ErrorRises(n, clusterDownCode) {
 		if loading.OverlapNs(step.FromNs, step.ToNs) > 0 {
 			calls += step.Delta
 		}
@@ -208,7 +209,7 @@ func answeredInStead(n *facts.Node, code string) bool {
 	for _, name := range []string{"eval", "eval_ro", "script", "script|load"} {
 		sent += n.Growth(series.CommandCalls(name))
 	}
-	missing, _ := n.ErrorCount(code)
+	missing, _ := nodes.ErrorCount(n, code)
 	return 2*sent >= missing
 }
 
@@ -243,12 +244,12 @@ func (f *Finding) supportRefusals(n *facts.Node, r refusedFor) {
 
 // supportRefusedCommands names the commands that were refused.
 func (f *Finding) supportRefusedCommands(n *facts.Node, code string) {
-	if ops := n.TapErrors()[code]; len(ops) > 0 {
+	if ops := nodes.TapErrors(n)[code]; len(ops) > 0 {
 		f.support(recording.SourceTap, float64(ops.Total()), "calls", "it answered clients with %s to: %s", code,
 			countsText(ops))
 		return
 	}
-	if ops := n.RefusedCommands(); len(ops) > 0 {
+	if ops := nodes.RefusedCommands(n); len(ops) > 0 {
 		f.support(recording.SourceServer, float64(ops.Total()), "calls",
 			"commands that it refused, for whatever reason: %s (rejected_calls)", countsText(ops))
 	}
@@ -282,7 +283,7 @@ func (f *Finding) supportClusterState(n *facts.Node, code string) {
 				slots, field.Name)
 		}
 	}
-	if silent := n.SilentMasters(); len(silent) > 0 {
+	if silent := nodes.SilentMasters(n); len(silent) > 0 {
 		f.support(recording.SourceServer, float64(len(silent)), "nodes",
 			"its cluster map has %s with slots as failed: %s (CLUSTER NODES)", counted(len(silent), "master"),
 			strings.Join(silent[:min(len(silent), 4)], ", "))

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
@@ -82,7 +82,7 @@ func TestCallsRefused(t *testing.T) {
 		},
 		{
 			name: "T0: a permission was taken from a user who is known", rec: refusing("NOPERM", 200).
-				rejected("get", 200).clientsOf(facts.Client{Addr: "10.0.0.9:1", User: "shop"}), found: true,
+				rejected("get", 200).clientsOf(caller.Client{Addr: "10.0.0.9:1", User: "shop"}), found: true,
 			fix: "ACL SETUSER shop +get",
 		},
 		{

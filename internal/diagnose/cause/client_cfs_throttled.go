@@ -3,6 +3,8 @@ package cause
 import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -19,21 +21,21 @@ var clientCFSThrottled = Cause{
 }
 
 func explainClientThrottled(n *facts.Node) *Finding {
-	l := n.LateReads(true, facts.ThrottledUnreadNs)
+	l := caller.LateReadsOf(n, true, caller.ThrottledUnreadNs)
 	if l == nil {
 		return nil
 	}
 	f := finding(n, l.Claim)
 	f.loseUnsent(n, l)
 	c := f.supportLateCalls(n, l, "while its cgroup was throttled")
-	t := n.ProcessThreads()[c.PID]
+	t := hosts.ProcessThreads(n.Case)[c.PID]
 	if t != nil && len(t.Throttled) > 0 {
 		f.support(recording.SourceTap, float64(len(t.Throttled)), "times",
 			"its threads were throttled %s, %s in all; for %s at least one of them was",
 			facts.TimesText(len(t.Throttled)),
 			format.Brief(t.ThrottledNs), format.Brief(t.Throttled.TotalNs()))
 	}
-	path := n.CgroupPath(c.PID)
+	path := hosts.CgroupPath(n.Case, c.PID)
 	if t != nil && t.MainQuota().Cgroup != "" {
 		q := t.MainQuota()
 		path = q.Cgroup

@@ -6,6 +6,9 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -23,20 +26,20 @@ var clientCPUSaturated = Cause{
 }
 
 func explainClientCPU(n *facts.Node) *Finding {
-	all := n.ProcessThreads()
+	all := hosts.ProcessThreads(n.Case)
 	starved := map[int]bool{}
 	for pid, t := range all {
 		starved[pid] = starvedOf(n, t) >= minRunQueueShare
 	}
-	l := n.LateReads(false, func(t *facts.Threads, s account.Segment) int64 {
+	l := caller.LateReadsOf(n, false, func(t *hosts.Threads, s account.Segment) int64 {
 		switch {
-		case facts.IsReplyUnread(s) && hasBusyGoroutines(n, t):
+		case caller.IsReplyUnread(s) && hasBusyGoroutines(n, t):
 			return max(0, s.Ns()-t.Collecting.OverlapNs(s.FromNs, s.ToNs))
 		case !starved[t.PID]:
 			return 0
 		case s.State == account.RunQueue:
 			return t.Queued.OverlapNs(s.FromNs, s.ToNs)
-		case facts.IsReplyUnread(s) && !n.HasSingleReader(t.PID):
+		case caller.IsReplyUnread(s) && !hosts.HasSingleReader(n.Case, t.PID):
 			return max(0, t.Queued.OverlapNs(s.FromNs, s.ToNs)-t.Throttled.OverlapNs(s.FromNs, s.ToNs))
 		}
 		return 0
@@ -70,7 +73,7 @@ func explainClientCPU(n *facts.Node) *Finding {
 		f.doubt(recording.SourceTap, float64(collected), "ns",
 			"its runtime collected garbage for %s, which is part of its work", format.Brief(collected))
 	}
-	if n.MapRefresh().Requesters[c.Name] == 0 {
+	if nodes.MapRefreshOf(n).Requesters[c.Name] == 0 {
 		f.IndependentOf = []string{"topology-refresh-storm"}
 	}
 	f.FixSteps = clientCPUFix(c, own, others)
@@ -84,8 +87,9 @@ const wholeCPU = 0.9
 // hasBusyGoroutines reports whether a Go program always computes. A goroutine that waits for a reply is found by the
 // next of GOMAXPROCS places that has nothing to run, at once; a reply that stays in its socket says that each of them
 // is taken. A quota takes them all away.
-func hasBusyGoroutines(n *facts.Node, t *facts.Threads) bool {
-	return n.IsGo(t.PID) && t.ThrottledNs == 0 && cores(n, t.PID)+float64(t.QueuedNs)/1e9/n.Seconds() >= wholeCPU
+func hasBusyGoroutines(n *facts.Node, t *hosts.Threads) bool {
+	return hosts.IsGo(n.Case, t.PID) && t.ThrottledNs == 0 &&
+		cores(n, t.PID)+float64(t.QueuedNs)/1e9/n.Seconds() >= wholeCPU
 }
 
 // cores is how much CPU time a process used, in cores.
@@ -93,14 +97,14 @@ func cores(n *facts.Node, pid int) float64 {
 	return facts.Rate(n.ProcessSeries(pid, series.ClientCPU)) / 1e9
 }
 
-func goroutinesFinding(n *facts.Node, f *Finding, l *facts.LateReads) *Finding {
+func goroutinesFinding(n *facts.Node, f *Finding, l *caller.LateReads) *Finding {
 	f.Title = "The client's goroutines use all the CPU that the program takes: replies are there, and none runs to " +
 		"read them"
 	f.Grade = Eliminated // which of them ran while a reply was there was not seen
 	c := f.supportLateCalls(n, l, "while other goroutines of the program ran")
 	f.support(recording.SourceHost, cores(n, c.PID), "cores",
 		"it used %.2f cores in all %.0f s", cores(n, c.PID), n.Seconds())
-	anywhere := func(facts.CodeSample) bool { return true }
+	anywhere := func(hosts.CodeSample) bool { return true }
 	if code, known := f.supportUnreadCode(n, c, "the program", anywhere); known {
 		f.Title += "; most of the time it is in " + code
 	}
@@ -119,7 +123,7 @@ func goroutinesFinding(n *facts.Node, f *Finding, l *facts.LateReads) *Finding {
 }
 
 // starvedOf is the share of a process's demand for CPU that its threads spent in the run queue.
-func starvedOf(n *facts.Node, t *facts.Threads) float64 {
+func starvedOf(n *facts.Node, t *hosts.Threads) float64 {
 	// the host source may have found the process late
 	run := cores(n, t.PID) * 1e9 * n.Seconds()
 	// CPU time was not counted: compare the waits with the wall time
@@ -141,7 +145,7 @@ const (
 // rivals are the other processes that used a process's CPUs, the largest first.
 type rivals []string
 
-func othersOn(t *facts.Threads) rivals {
+func othersOn(t *hosts.Threads) rivals {
 	var out rivals
 	for name, ns := range t.CPUHolders {
 		if float64(ns) >= listedShare*float64(t.QueuedNs) {
@@ -155,7 +159,7 @@ func othersOn(t *facts.Threads) rivals {
 	return out[:min(len(out), 3)]
 }
 
-func (r rivals) text(t *facts.Threads) string {
+func (r rivals) text(t *hosts.Threads) string {
 	s := ""
 	for _, name := range r {
 		s += fmt.Sprintf(", %s for %.0f %%", name, float64(t.CPUHolders[name])*100/float64(t.QueuedNs))
@@ -163,7 +167,7 @@ func (r rivals) text(t *facts.Threads) string {
 	return s
 }
 
-func clientCPUFix(c *facts.Caller, own float64, others rivals) []remedy.Step {
+func clientCPUFix(c *caller.Caller, own float64, others rivals) []remedy.Step {
 	cpu := remedy.Step{
 		ID: "more-cpus", Kind: remedy.Change,
 		Text: fmt.Sprintf("Give %s more CPUs than it may use now (its affinity, its cpuset, requests.cpu of its pod), "+

@@ -7,6 +7,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -21,12 +23,12 @@ var clientEventLoopBlocked = Cause{
 }
 
 func explainClientLoop(n *facts.Node) *Finding {
-	l := n.LateReads(true, func(t *facts.Threads, s account.Segment) int64 {
+	l := caller.LateReadsOf(n, true, func(t *hosts.Threads, s account.Segment) int64 {
 		if s.State == account.LoopWait {
 			return s.Ns()
 		}
-		lock := s.Culprit == recording.LockOfProcess && n.InterpreterLock(t.PID) != ""
-		if !facts.IsReplyUnread(s) || lock || !n.HasSingleReader(t.PID) || n.HasNoLoop(t.PID) {
+		lock := s.Culprit == recording.LockOfProcess && hosts.InterpreterLock(n.Case, t.PID) != ""
+		if !caller.IsReplyUnread(s) || lock || !hosts.HasSingleReader(n.Case, t.PID) || hosts.HasNoLoop(n.Case, t.PID) {
 			return 0
 		}
 		return max(0, s.Ns()-t.Throttled.OverlapNs(s.FromNs, s.ToNs)-t.Collecting.OverlapNs(s.FromNs, s.ToNs))
@@ -46,7 +48,7 @@ func explainClientLoop(n *facts.Node) *Finding {
 	}
 	onCPU := n.Claim(func(a account.Account, s account.Segment) bool {
 		return s.Actor == account.Client && s.State == recording.Receive &&
-			n.HasSingleReader(facts.PIDOf(a.Call.Client))
+			hosts.HasSingleReader(n.Case, hosts.PIDOf(a.Call.Client))
 	})
 	if onCPU.Ns*2 >= l.Ns {
 		f.support(recording.SourceTap, float64(onCPU.Ns), "ns",
@@ -63,7 +65,7 @@ func explainClientLoop(n *facts.Node) *Finding {
 }
 
 // supportLoopWaits says for which thread callers waited, and where it was.
-func (f *Finding) supportLoopWaits(n *facts.Node, l *facts.LateReads, waits facts.Claim) {
+func (f *Finding) supportLoopWaits(n *facts.Node, l *caller.LateReads, waits facts.Claim) {
 	ns := map[string]int64{}
 	var waited facts.Spans
 	n.Claim(func(_ account.Account, s account.Segment) bool {
@@ -74,7 +76,7 @@ func (f *Finding) supportLoopWaits(n *facts.Node, l *facts.LateReads, waits fact
 		return false
 	})
 	where := facts.KeysByValue(ns)
-	c := n.CallerByPID(l.PIDs[0])
+	c := caller.CallerByPID(n, l.PIDs[0])
 	loop, elsewhere, asleep := strings.Cut(where[0], recording.AsleepIn)
 	f.Title = fmt.Sprintf("Callers wait for an event loop of their own process, which is elsewhere (%s)",
 		format.Name(loop))
@@ -96,9 +98,9 @@ func (f *Finding) supportLoopWaits(n *facts.Node, l *facts.LateReads, waits fact
 }
 
 // isLoopOf tells the samples of event loops of a process, where these are known.
-func isLoopOf(n *facts.Node, c *facts.Caller) func(facts.CodeSample) bool {
-	loops := n.LoopTIDs(c.PID)
-	return func(s facts.CodeSample) bool { return len(loops) == 0 || slices.Contains(loops, int(s.TID)) }
+func isLoopOf(n *facts.Node, c *caller.Caller) func(hosts.CodeSample) bool {
+	loops := hosts.LoopTIDs(n, c.PID)
+	return func(s hosts.CodeSample) bool { return len(loops) == 0 || slices.Contains(loops, int(s.TID)) }
 }
 
 // callbackSleeps is what code in an event loop does in a system call.
@@ -115,8 +117,8 @@ func callbackSleeps(call string) string {
 }
 
 // supportStalls counts the stalls of the loop: calls of several connections that waited at the same time.
-func (f *Finding) supportStalls(n *facts.Node, c *facts.Caller) {
-	if all, conns := n.Unread(c.PID); len(all) > 0 {
+func (f *Finding) supportStalls(n *facts.Node, c *caller.Caller) {
+	if all, conns := caller.Unread(n, c.PID); len(all) > 0 {
 		f.support(recording.SourceTap, float64(len(all)), "times",
 			"it happened %s, %s on average, on %d of its connections", facts.TimesText(len(all)),
 			format.Brief(all.TotalNs()/int64(len(all))), conns)
@@ -124,13 +126,13 @@ func (f *Finding) supportStalls(n *facts.Node, c *facts.Caller) {
 }
 
 // doubtCollector: seen from outside, a garbage collection that stops the program looks like a busy loop.
-func (f *Finding) doubtCollector(n *facts.Node, c *facts.Caller) {
-	t := n.ProcessThreads()[c.PID]
+func (f *Finding) doubtCollector(n *facts.Node, c *caller.Caller) {
+	t := hosts.ProcessThreads(n.Case)[c.PID]
 	switch {
 	case t != nil && len(t.Collecting) > 0:
 		f.support(recording.SourceTap, float64(len(t.Collecting)), "collections",
 			"not garbage collection: those of this process took another %s", format.Brief(t.Collecting.TotalNs()))
-	case n.ReportsCollections(c.PID):
+	case hosts.ReportsCollections(n.Case, c.PID):
 		f.support(recording.SourceTap, 0, "collections", "its runtime reports collections, and had no long one")
 	default:
 		f.doubt(recording.SourceTap, 0, "",
@@ -139,7 +141,7 @@ func (f *Finding) doubtCollector(n *facts.Node, c *facts.Caller) {
 }
 
 // loopFix is for the runtime of the caller, or for all where no name of it tells.
-func loopFix(n *facts.Node, c *facts.Caller) (fix []remedy.Step) {
+func loopFix(n *facts.Node, c *caller.Caller) (fix []remedy.Step) {
 	runtimes := []string{"python", "node", "java", "ruby"}
 	shows := map[string]string{
 		"python": fmt.Sprintf("py-spy dump --pid %d", c.PID),
@@ -148,8 +150,8 @@ func loopFix(n *facts.Node, c *facts.Caller) (fix []remedy.Step) {
 		"ruby":   fmt.Sprintf("rbspy dump --pid %d", c.PID),
 	}
 	if i := slices.IndexFunc(runtimes, func(r string) bool {
-		return strings.HasPrefix(c.Comm, r) || strings.HasPrefix(n.Programs()[c.PID].Comm, r) ||
-			n.InterpreterLock(c.PID) == r
+		return strings.HasPrefix(c.Comm, r) || strings.HasPrefix(hosts.Programs(n.Case)[c.PID].Comm, r) ||
+			hosts.InterpreterLock(n.Case, c.PID) == r
 	}); i >= 0 {
 		runtimes = runtimes[i : i+1]
 	}

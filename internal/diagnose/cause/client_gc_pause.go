@@ -5,6 +5,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -18,8 +20,8 @@ var clientGCPause = Cause{
 }
 
 func explainClientGC(n *facts.Node) *Finding {
-	l := n.LateReads(true, func(t *facts.Threads, s account.Segment) int64 {
-		if !facts.IsReplyUnread(s) && s.State != account.RunQueue && s.State != account.Blocked {
+	l := caller.LateReadsOf(n, true, func(t *hosts.Threads, s account.Segment) int64 {
+		if !caller.IsReplyUnread(s) && s.State != account.RunQueue && s.State != account.Blocked {
 			return 0
 		}
 		return t.Collecting.OverlapNs(s.FromNs, s.ToNs)
@@ -30,7 +32,7 @@ func explainClientGC(n *facts.Node) *Finding {
 	f := finding(n, l.Claim)
 	f.loseUnsent(n, l)
 	c := f.supportLateCalls(n, l, "while it collected garbage")
-	t := n.ProcessThreads()[c.PID]
+	t := hosts.ProcessThreads(n.Case)[c.PID]
 	longest := int64(0)
 	for _, s := range t.Collecting {
 		longest = max(longest, s.ToNs-s.FromNs)
@@ -50,7 +52,7 @@ func explainClientGC(n *facts.Node) *Finding {
 }
 
 // collectorFix is for the runtime of the caller, or for all where its name does not tell.
-func collectorFix(c *facts.Caller) []remedy.Step {
+func collectorFix(c *caller.Caller) []remedy.Step {
 	all := []remedy.Step{{
 		ID: "collect-less-often", Kind: remedy.Setting, Library: "Python", Option: "gc.set_threshold", To: "50000",
 		Text: "As gc.set_threshold(50000, 20, 100), and gc.freeze() once long-lived objects are loaded; or " +

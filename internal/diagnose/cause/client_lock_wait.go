@@ -5,6 +5,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -18,9 +20,9 @@ var clientLockWait = Cause{
 }
 
 func explainClientLock(n *facts.Node) *Finding {
-	l := n.LateReads(false, func(t *facts.Threads, s account.Segment) int64 {
+	l := caller.LateReadsOf(n, false, func(t *hosts.Threads, s account.Segment) int64 {
 		if s.State != account.OffCPU || s.Culprit != recording.LockOfProcess ||
-			n.InterpreterLock(t.PID) == "" && n.HasSingleReader(t.PID) {
+			hosts.InterpreterLock(n.Case, t.PID) == "" && hosts.HasSingleReader(n.Case, t.PID) {
 			return 0
 		}
 		return max(0, s.Ns()-t.Collecting.OverlapNs(s.FromNs, s.ToNs))
@@ -34,7 +36,7 @@ func explainClientLock(n *facts.Node) *Finding {
 		ID: "compute-elsewhere", Kind: remedy.Change, Restart: "the application",
 		Text: "Find the thread that holds the lock, and move its work to another process, or split it",
 	}}
-	runtime := n.InterpreterLock(c.PID)
+	runtime := hosts.InterpreterLock(n.Case, c.PID)
 	if runtime == "" {
 		f.weaken(1)
 		f.doubt(recording.SourceTap, 0, "", "which lock that is was not seen: a garbage collection that stops the "+
@@ -42,8 +44,8 @@ func explainClientLock(n *facts.Node) *Finding {
 		return f
 	}
 	f.Title = fmt.Sprintf("The threads of %s wait for %s while their replies are in the sockets", format.Name(c.Name),
-		facts.LockName(runtime))
-	holder := func(s facts.CodeSample) bool { return s.HoldsLock }
+		hosts.LockName(runtime))
+	holder := func(s hosts.CodeSample) bool { return s.HoldsLock }
 	if code, known := f.supportUnreadCode(n, c, "the thread with the lock", holder); known {
 		f.Title += "; " + code + " holds it"
 	}

@@ -5,6 +5,10 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/diagnose/facts/mainthread"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -31,19 +35,19 @@ func explainPause(n *facts.Node) *Finding {
 	if f := explainNoReplicas(n); f != nil {
 		return f
 	}
-	p := n.Pause()
-	stall := n.IdleServerWait()
-	if n.MaxclientsRefusals() > 0 {
-		stall = facts.IdleServerWait{} // calls that have no connection wait for one
+	p := mainthread.PauseOf(n)
+	stall := mainthread.IdleServerWaitOf(n)
+	if nodes.MaxclientsRefusals(n) > 0 {
+		stall = mainthread.IdleServerWait{} // calls that have no connection wait for one
 	}
 	most := float64(stall.Claim.Ns) >= mostOfExcess*float64(n.Ledger.ExcessNs)
-	kept := n.DelayedReplies()
+	kept := mainthread.DelayedRepliesOf(n)
 	writes := kept.Matters() && p.Reported() || p.MaxBlocked > 0 && (p.Reported() || p.BlockedClient != "" ||
 		!p.ClientsMayBlock &&
-			n.AllClientsListed())
+			caller.AllClientsListed(n))
 	stalled := stall.Matters() && (p.Reported() || most)
-	unseen := stall.AllBlocked && !n.PacketLoss().SeenOnPort && (stall.LoopIdle() || !stall.HostWatched &&
-		stall.LoggedShare < facts.MaxLoggedShare &&
+	unseen := stall.AllBlocked && !hosts.PacketLossOf(n).SeenOnPort && (stall.LoopIdle() || !stall.HostWatched &&
+		stall.LoggedShare < mainthread.MaxLoggedShare &&
 		p.ClientCommands >= minStalls)
 	// a server that counts no CLIENT PAUSE, and was seen to read calls and sleep
 	unseen = unseen || kept.Matters() && p.ClientCommands >= minStalls
@@ -73,14 +77,14 @@ const mostOfExcess = 0.5
 const leastOfWriters = 0.3
 
 // pauseOfAll: replies were withheld from all clients.
-func pauseOfAll(n *facts.Node, p facts.Pause, w facts.IdleServerWait) *Finding {
+func pauseOfAll(n *facts.Node, p mainthread.Pause, w mainthread.IdleServerWait) *Finding {
 	f := finding(n, w.Claim)
 	f.Title = "CLIENT PAUSE: the server withholds all replies, then sends them all at once"
-	if !p.Reported() && !(w.LoopIdle() && w.AllBlocked) && !n.DelayedReplies().Matters() {
+	if !p.Reported() && !(w.LoopIdle() && w.AllBlocked) && !mainthread.DelayedRepliesOf(n).Matters() {
 		f.weaken(1)
 	}
 	f.supportPause(p)
-	f.supportDelayedReplies(n.DelayedReplies())
+	f.supportDelayedReplies(mainthread.DelayedRepliesOf(n))
 	f.support(n.CallSource(), float64(w.Claim.Calls), "calls",
 		"%s got no reply for up to %s, and nothing on the host held up the server",
 		ofSlow(w.Claim.Calls, n), format.Brief(w.Claim.MaxNs))
@@ -105,8 +109,8 @@ func pauseOfAll(n *facts.Node, p facts.Pause, w facts.IdleServerWait) *Finding {
 }
 
 // pauseOfWrites: readers, and so the probe, notice nothing.
-func pauseOfWrites(n *facts.Node, p facts.Pause) *Finding {
-	kept := n.DelayedReplies()
+func pauseOfWrites(n *facts.Node, p mainthread.Pause) *Finding {
+	kept := mainthread.DelayedRepliesOf(n)
 	f := finding(n, kept.Claim)
 	if !kept.Matters() { // who waited was not seen, but writers get nothing until the pause ends
 		f.loseBeside(n, facts.LostWaiting, max(p.BlockedShare, leastOfWriters), facts.HealthyMaxNs)
@@ -134,7 +138,7 @@ func pauseOfWrites(n *facts.Node, p facts.Pause) *Finding {
 	return f
 }
 
-func (f *Finding) supportPause(p facts.Pause) {
+func (f *Finding) supportPause(p mainthread.Pause) {
 	if p.PauseCalls > 0 {
 		f.support(recording.SourceServer, p.PauseCalls, "calls",
 			"CLIENT PAUSE was called %s during the watch (commandstats)", facts.TimesText(int(p.PauseCalls)))
@@ -152,7 +156,7 @@ func (f *Finding) supportPause(p facts.Pause) {
 }
 
 // pauseFix ends a pause, and keeps pauses that come again and again from coming.
-func pauseFix(n *facts.Node, p facts.Pause) (fix []remedy.Step) {
+func pauseFix(n *facts.Node, p mainthread.Pause) (fix []remedy.Step) {
 	if p.Failover {
 		fix = append(fix, remedy.Step{
 			ID: "abort-failover", Kind: remedy.Command, Command: remedy.CLI(n, "FAILOVER", "ABORT"),
@@ -160,12 +164,12 @@ func pauseFix(n *facts.Node, p facts.Pause) (fix []remedy.Step) {
 		})
 	}
 	pause := account.Suspect{Kind: account.KindCommand, Command: "CLIENT PAUSE"}
-	if forbid, ok := remedy.Forbid(n, pause.Command, n.UserOf(pause)); ok {
+	if forbid, ok := remedy.Forbid(n, pause.Command, caller.UserOf(n, pause)); ok {
 		forbid.Or, forbid.Since = false, "Redis 7.0"
 		fix = append(fix, forbid)
 	}
 	who := "Find who sends CLIENT PAUSE: a failover script, an upgrade or migration tool, an operator"
-	if by := n.WhoSent(pause); by.Known() {
+	if by := caller.WhoSent(n, pause); by.Known() {
 		who = "Let " + format.Name(by.CallerText()) + " send no CLIENT PAUSE"
 	}
 	if facts.ServerAtLeast(n, 6, 2) {
@@ -188,7 +192,7 @@ func endPause(n *facts.Node) remedy.Step {
 
 // explainNoReplicas: min-replicas-to-write wants more replicas than there are, so each write is refused.
 func explainNoReplicas(n *facts.Node) *Finding {
-	r := n.RefusedWith("NOREPLICAS")
+	r := nodes.RefusedWith(n, "NOREPLICAS")
 	refused := r.Users
 	want := max(n.ConfigInt("min-replicas-to-write"), n.ConfigInt("min-slaves-to-write"))
 	good, known := n.Series(series.MinSlavesGoodSlaves).Min()
@@ -236,7 +240,7 @@ func noReplicasFix(n *facts.Node) []remedy.Step {
 }
 
 // supportDelayedReplies names the commands whose replies the server delayed.
-func (f *Finding) supportDelayedReplies(d facts.DelayedReplies) {
+func (f *Finding) supportDelayedReplies(d mainthread.DelayedReplies) {
 	if d.Calls == 0 {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
@@ -491,7 +492,7 @@ func TestHandshakesWeighByTheTimeOfAllNodes(t *testing.T) {
 		e.Index()
 		c := facts.New(e.Recording)
 		if f := find("handshake-extra-rtts").Explain(c.Nodes[0]); (f != nil) != tt.found {
-			t.Errorf("%s: %+v, found want %v; losses %+v", name, f, tt.found, c.TotalOverhead())
+			t.Errorf("%s: %+v, found want %v; losses %+v", name, f, tt.found, connection.TotalOverhead(c))
 		}
 	}
 }

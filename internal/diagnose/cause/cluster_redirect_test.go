@@ -8,6 +8,7 @@ import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/recording"
 )
 
@@ -138,7 +139,7 @@ func TestMovedRefreshStorm(t *testing.T) {
 		},
 		{
 			name: "go-redis says its name", rec: twoNodes(now, slots(800, 160, 30),
-				changing).clientsOf(facts.Client{Addr: "10.0.0.9:1", LibName: "go-redis"}), found: true,
+				changing).clientsOf(caller.Client{Addr: "10.0.0.9:1", LibName: "go-redis"}), found: true,
 			fix: "One ClusterClient per process",
 		},
 		{
@@ -240,7 +241,7 @@ func TestInlineRediscovery(t *testing.T) {
 			"cmdstat_cluster|slots.calls": calls, "cmdstat_cluster|slots.usec": calls * usec,
 		}
 	}
-	node, py := facts.Client{Addr: "10.0.0.9:1", LibName: "node-redis", LibVer: "5.8.0"}, facts.Client{
+	node, py := caller.Client{Addr: "10.0.0.9:1", LibName: "node-redis", LibVer: "5.8.0"}, caller.Client{
 		Addr:    "10.0.0.9:1",
 		LibName: "redis-py", LibVer: "8.1.0",
 	}
@@ -263,7 +264,7 @@ func TestInlineRediscovery(t *testing.T) {
 			found: true, evidence: "as node-redis does", against: "does not report its name",
 		},
 		{name: "ioredis, by the names of its connections", rec: twoNodes(now, slots(100, 90, 30),
-			nil).forTheMap(90).clientsOf(facts.Client{Addr: "10.0.0.9:1", Name: "ioredis-cluster(refresher)"})},
+			nil).forTheMap(90).clientsOf(caller.Client{Addr: "10.0.0.9:1", Name: "ioredis-cluster(refresher)"})},
 		{name: "ioredis, by the process that asks", rec: twoNodes(old, slots(100, 90, 30),
 			nil).forTheMap(90).process(installed("ioredis"))},
 		{name: "ioredis, by its connection names, most of them missed at the client", rec: twoNodes(old,
@@ -273,7 +274,7 @@ func TestInlineRediscovery(t *testing.T) {
 		{name: "ioredis, by its connection names at the server", rec: twoNodes(old, slots(100, 90, 30),
 			nil).forTheMap(90).allAt(recording.Server, "CLIENT SETNAME", 94, 1e5)},
 		{name: "names that are on all connections prove nothing", rec: twoNodes(old, slots(100, 90, 30),
-			nil).forTheMap(90).all("CLIENT SETNAME", 90, 1e5).clientsOf(facts.Client{
+			nil).forTheMap(90).all("CLIENT SETNAME", 90, 1e5).clientsOf(caller.Client{
 			Addr: "10.0.0.9:1",
 			Name: "shop",
 		})},
@@ -283,7 +284,7 @@ func TestInlineRediscovery(t *testing.T) {
 			evidence: "the processes that ask for the map: the library is node-redis",
 		},
 		{name: "the process that asks, and another that reports its name", rec: twoNodes(now, slots(100, 90, 30),
-			nil).forTheMap(90).process(installed("node-redis")).clientsOf(facts.Client{
+			nil).forTheMap(90).process(installed("node-redis")).clientsOf(caller.Client{
 			Addr:    "10.0.0.9:1",
 			LibName: "go-redis",
 		}), found: true, evidence: "the library is node-redis"},
@@ -293,14 +294,14 @@ func TestInlineRediscovery(t *testing.T) {
 			name: "a process with both, known by its connections", rec: twoNodes(now, slots(100, 90, 30),
 				nil).forTheMap(90).process(installed("ioredis"), installed("node-redis")).used(app, "node", 6000, 100,
 				0.1).
-				clientsOf(facts.Client{Addr: address(6000), LibName: "node-redis"}, py), found: true,
+				clientsOf(caller.Client{Addr: address(6000), LibName: "node-redis"}, py), found: true,
 			evidence: "the library is node-redis",
 		},
 		{name: "most are of a library that waits", rec: twoNodes(now, slots(100, 100, 30), nil).clientsOf(node, py,
-			facts.Client{Addr: "10.0.0.8:1", LibName: "go-redis"}), found: true, against: "also go-redis, which " +
+			caller.Client{Addr: "10.0.0.8:1", LibName: "go-redis"}), found: true, against: "also go-redis, which " +
 			"fetches the map in the background"},
 		{name: "most are of one that does not", rec: twoNodes(now, slots(100, 100, 30), nil).clientsOf(node,
-			facts.Client{Addr: "10.0.0.8:1", LibName: "go-redis"}, facts.Client{
+			caller.Client{Addr: "10.0.0.8:1", LibName: "go-redis"}, caller.Client{
 				Addr:    "10.0.0.8:2",
 				LibName: "lettuce",
 			})},
@@ -311,7 +312,7 @@ func TestInlineRediscovery(t *testing.T) {
 			fix:   "topologyRefreshPeriod",
 		},
 		{name: "a library that does not wait", rec: twoNodes(now, slots(100, 100, 30),
-			nil).clientsOf(facts.Client{Addr: "10.0.0.9:1", LibName: "ioredis"})},
+			nil).clientsOf(caller.Client{Addr: "10.0.0.9:1", LibName: "ioredis"})},
 		{name: "no library reports its name", rec: twoNodes(now, slots(100, 100, 30), nil)},
 		{name: "the map is requested periodically", rec: twoNodes(now, slots(100, 900, 30), nil).clientsOf(node)},
 		{name: "MOVED, and few map requests", rec: twoNodes(now, slots(1000, 2, 30), nil).clientsOf(py)},
@@ -326,7 +327,7 @@ func TestInlineRediscovery(t *testing.T) {
 			found: true, doubted: true, against: "that costs time as well",
 		},
 		{name: "ioredis requests it as rarely, and no call waits", rec: twoNodes(now, slots(290, 21, 30),
-			nil).clientsOf(facts.Client{Addr: "10.0.0.9:1", LibName: "ioredis"}), found: true},
+			nil).clientsOf(caller.Client{Addr: "10.0.0.9:1", LibName: "ioredis"}), found: true},
 		{
 			name: "nor do they have time left", rec: twoNodes(now, slots(900, 800, 2400), nil).clientsOf(node),
 			found: true, against: "that costs time as well",
@@ -342,7 +343,7 @@ func TestInlineRediscovery(t *testing.T) {
 		},
 		{
 			name: "names on all connections", rec: twoNodes(old, slots(100, 90, 30),
-				nil).forTheMap(90).all("CLIENT SETNAME", 90, 1e5).clientsOf(facts.Client{
+				nil).forTheMap(90).all("CLIENT SETNAME", 90, 1e5).clientsOf(caller.Client{
 				Addr: "10.0.0.9:1",
 				Name: "shop",
 			}),
@@ -350,7 +351,7 @@ func TestInlineRediscovery(t *testing.T) {
 		},
 		{name: "node-redis, by the process that asks", rec: twoNodes(old, slots(100, 90, 30),
 			nil).forTheMap(90).process(installed("node-redis"))},
-		{name: "Lettuce reports its name", rec: twoNodes(now, slots(100, 90, 30), nil).clientsOf(facts.Client{
+		{name: "Lettuce reports its name", rec: twoNodes(now, slots(100, 90, 30), nil).clientsOf(caller.Client{
 			Addr:    "10.0.0.9:1",
 			LibName: "lettuce",
 		}), found: true, evidence: "the library is lettuce"},

@@ -4,6 +4,9 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -48,7 +51,7 @@ func commandLoopOf(c *facts.Case) (l commandLoop) {
 		own := n.Growth(series.OwnPolls) + 1 // slowpath's own CLUSTER INFO
 		l.asked += n.Growth(series.CommandCalls("command"))
 		l.usec += n.Growth(series.CommandUsec("command"))
-		l.redials += n.Churn().PerSecond * c.Seconds()
+		l.redials += connection.ChurnOf(n).PerSecond * c.Seconds()
 		for _, command := range n.CountedCommands() {
 			calls := n.Growth(series.CommandCalls(command))
 			switch {
@@ -73,7 +76,7 @@ func (l *commandLoop) add(n *facts.Node) {
 		if h.Node != n.Address || !ok {
 			continue
 		}
-		count, ns := facts.TotalOf(h.Sum)
+		count, ns := connection.TotalOf(h.Sum)
 		switch command := strings.ToLower(op); {
 		case command == "command":
 			l.asked, l.usec = l.asked+count, l.usec+float64(ns)/1e3
@@ -101,7 +104,7 @@ func explainCommandLoop(n *facts.Node) *Finding {
 	broken := brokenOff(n)
 	l := commandLoopOf(n.Case)
 	// However rarely an application calls: no other client resets a connection with a reply that it asked for itself.
-	often := asked >= commandsRate*n.Seconds() || asked >= facts.MinRedials && float64(broken) >= redialsPer*asked
+	often := asked >= commandsRate*n.Seconds() || asked >= connection.MinRedials && float64(broken) >= redialsPer*asked
 	if !often || l.data == 0 || l.asked < commandsPerCall*l.data || l.maps > mapsPerCommand*l.asked ||
 		l.redials < redialsPer*l.asked {
 		return nil
@@ -115,7 +118,7 @@ func explainCommandLoop(n *facts.Node) *Finding {
 	f.support(source, l.usec*1e3/l.asked, "ns",
 		"COMMAND takes %s of the server's time, a call of the application %s", format.Brief(int64(l.usec*1e3/l.asked)),
 		format.Brief(int64(l.dataUs*1e3/l.data)))
-	if c := n.Churn(); c.PerSecond > 0 {
+	if c := connection.ChurnOf(n); c.PerSecond > 0 {
 		f.support(recording.SourceServer, c.PerSecond, "connections per second",
 			"%s new connections per second: one for each COMMAND", format.Rounded(c.PerSecond))
 	}
@@ -127,7 +130,7 @@ func explainCommandLoop(n *facts.Node) *Finding {
 			"a client object made for each job asks COMMAND as often; the application's "+
 				"goroutines would show the difference: --pprof ADDRESS")
 	}
-	if version, ok := n.UsesVersionBelow("go-redis", 9); ok {
+	if version, ok := caller.UsesVersionBelow(n, "go-redis", 9); ok {
 		f.support(recording.SourceHost, 0, "",
 			"a client's process is built with go-redis %s, which asks for COMMAND and "+
 				"cannot parse its newer replies (v9 does not ask)", version)
@@ -150,7 +153,7 @@ func inCommandLock(m stacks.Meaning) bool { return m.ID == "cmdinfo-once" || m.I
 
 // commandLock adds what the application's goroutines show, which is enough where the server hides its commands.
 func commandLock(c *facts.Case, f *Finding) *Finding {
-	w, ok := c.WorstWait(inCommandLock)
+	w, ok := hosts.WorstWait(c, inCommandLock)
 	if !ok {
 		return f
 	}
@@ -181,7 +184,7 @@ func commandFix(c *facts.Case, frame string) []remedy.Step {
 		from = "go-redis v6 (github.com/go-redis/redis)"
 	}
 	for _, n := range c.Nodes {
-		if version, ok := n.UsesVersionBelow("go-redis", 9); ok && !strings.Contains(from, " ") {
+		if version, ok := caller.UsesVersionBelow(n, "go-redis", 9); ok && !strings.Contains(from, " ") {
 			from += " " + version
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
@@ -192,7 +193,7 @@ func TestOwnFrames(t *testing.T) {
 		Name: recording.SnapshotFrames, Body: "ours\tpool-wait\tours\ta lease\tours.(*Pool).Lease\n",
 	})
 	rec.Index()
-	w, ok := facts.New(rec.Recording).WorstWait(facts.IsPoolWait)
+	w, ok := hosts.WorstWait(facts.New(rec.Recording), hosts.IsPoolWait)
 	if !ok || w.Count != 27 || w.Calls != 30 || w.Meaning.Library != "ours" || !w.Lasting() {
 		t.Errorf("%+v", w)
 	}

@@ -5,7 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/mainthread"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
@@ -19,7 +22,7 @@ var codisSlotMigrationStall = Cause{
 }
 
 func explainSlotMigration(n *facts.Node) *Finding {
-	h := n.ClaimOfSuspects(n.MigratedByProxy)
+	h := mainthread.ClaimOfSuspects(n, func(s account.Suspect) bool { return nodes.MigratedByProxy(n, s) })
 	if !h.Matters() {
 		return nil
 	}
@@ -49,11 +52,11 @@ func explainSlotMigration(n *facts.Node) *Finding {
 // supportSlotProxy says who migrates: as seen on this server, else on the others that are watched.
 func (f *Finding) supportSlotProxy(n *facts.Node) {
 	seenOn := []*facts.Node{n}
-	if len(n.SlotProxies()) == 0 {
+	if len(nodes.SlotProxies(n)) == 0 {
 		seenOn = n.Nodes
 	}
 	for _, o := range seenOn {
-		for _, p := range o.SlotProxies() {
+		for _, p := range nodes.SlotProxies(o) {
 			to := o.Address
 			if p.Calls > 0 {
 				f.support(recording.SourceTap, float64(p.Calls), "calls",

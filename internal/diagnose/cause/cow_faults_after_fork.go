@@ -5,6 +5,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -21,7 +23,7 @@ var cowFaultsAfterFork = Cause{
 }
 
 func explainCow(n *facts.Node) *Finding {
-	c := n.PageCopies()
+	c := hosts.PageCopiesOf(n)
 	if !c.Matters() {
 		return nil
 	}
@@ -49,7 +51,7 @@ func explainCow(n *facts.Node) *Finding {
 	} else {
 		f.support(recording.SourceHost, c.Share(), "of its CPU time",
 			"at %s per page copy, as measured elsewhere, they took %.0f %% of its CPU time",
-			format.Brief(int64(facts.DefaultFaultNs)),
+			format.Brief(int64(hosts.DefaultFaultNs)),
 			100*c.Share())
 	}
 	most, _ := n.Series(series.CurrentCowSize).Max()
@@ -68,7 +70,8 @@ func explainCow(n *facts.Node) *Finding {
 		f.doubt(recording.SourceHost, faults, "faults",
 			"%s had to be read from disk as well (major faults)", counted(faults, "page"))
 	}
-	if forks := n.ClaimOfSuspects(func(s account.Suspect) bool { return s.Kind == account.KindFork }); forks.Ns > 0 {
+	if forks := mainthread.ClaimOfSuspects(n,
+		func(s account.Suspect) bool { return s.Kind == account.KindFork }); forks.Ns > 0 {
 		f.doubt(recording.SourceServer, float64(forks.Calls), "calls",
 			"%s waited for the fork itself", counted(forks.Calls, "slow call"))
 	}
@@ -81,7 +84,7 @@ func explainCow(n *facts.Node) *Finding {
 	return f
 }
 
-func aloneText(c facts.PageCopies, alone float64) string {
+func aloneText(c hosts.PageCopies, alone float64) string {
 	if c.WithoutChildSeconds == 0 {
 		return "and there was no time without a child"
 	}

@@ -7,6 +7,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/format"
 )
 
@@ -20,14 +21,14 @@ const (
 )
 
 // Blame adds culprits, up to maxCulprits in all.
-func (f *Finding) Blame(more ...facts.Culprit) {
-	f.Culprits = facts.JoinCulprits(f.Culprits, more)
+func (f *Finding) Blame(more ...caller.Culprit) {
+	f.Culprits = caller.JoinCulprits(f.Culprits, more)
 	f.Culprits = f.Culprits[:min(len(f.Culprits), maxCulprits)]
 }
 
 // blameLoads adds who makes the calls of a node, or those of some callers, those with most calls first.
-func (f *Finding) blameLoads(n *facts.Node, callers ...*facts.Caller) {
-	loads, all := n.Loads(callers...), int64(0)
+func (f *Finding) blameLoads(n *facts.Node, callers ...*caller.Caller) {
+	loads, all := caller.Loads(n, callers...), int64(0)
 	for _, l := range loads {
 		all += l.Calls
 	}
@@ -41,7 +42,7 @@ func (f *Finding) blameLoads(n *facts.Node, callers ...*facts.Caller) {
 // blameCommands adds who sent commands that hold the server, those with most of their time first.
 func (f *Finding) blameCommands(n *facts.Node, ss []account.Suspect) {
 	type sum struct {
-		who      facts.Who
+		who      caller.Who
 		ns       int64
 		commands []string
 	}
@@ -52,7 +53,7 @@ func (f *Finding) blameCommands(n *facts.Node, ss []account.Suspect) {
 		if s.Command == "" || s.Client == "" && s.Process == "" {
 			continue // that a client's last command was the same says little
 		}
-		w := n.WhoSent(s)
+		w := caller.WhoSent(n, s)
 		t := by[w.Key()]
 		if t == nil {
 			t = &sum{who: w}

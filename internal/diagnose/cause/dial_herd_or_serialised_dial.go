@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -21,7 +23,7 @@ var dialHerd = Cause{
 	Explain: explainDialHerd,
 }
 
-func costNs(s facts.DialBurst) (ns int64) {
+func costNs(s connection.DialBurst) (ns int64) {
 	for i, k := range s.Conns {
 		ns += k.OpeningNs()
 		if s.Serial {
@@ -32,14 +34,14 @@ func costNs(s facts.DialBurst) (ns int64) {
 }
 
 func explainDialHerd(n *facts.Node) *Finding {
-	callers := n.Callers()
-	all := n.DialBursts(callers)
+	callers := caller.Callers(n)
+	all := connection.DialBursts(n, callers)
 	if len(all) == 0 {
 		return nil
 	}
 	var cost int64
 	var spans facts.Spans
-	var conns []*facts.Conn
+	var conns []*caller.Conn
 	worst := all[0]
 	for _, s := range all {
 		cost += costNs(s)
@@ -51,12 +53,12 @@ func explainDialHerd(n *facts.Node) *Finding {
 			worst = s
 		}
 	}
-	f, _ := openedTogether(n, callers, facts.MergeSpans(spans), cost, facts.PercentilesOf(conns,
-		(*facts.Conn).OpeningNs).P90)
+	f, _ := openedTogether(n, callers, facts.MergeSpans(spans), cost, caller.PercentilesOf(conns,
+		(*caller.Conn).OpeningNs).P90)
 	if f == nil {
 		return nil
 	}
-	list := facts.Openings(worst.Conns)
+	list := connection.Openings(worst.Conns)
 	took := list[len(list)-1].ToNs - list[0].FromNs
 	if worst.Serial {
 		f.Title = "The client dials one connection after the other: calls wait for a lock that is held while dialling"
@@ -69,11 +71,12 @@ func explainDialHerd(n *facts.Node) *Finding {
 			"%s opened %s within %s, up to %d at the same time, each with a call right after its handshake", worst.Name,
 			counted(len(list), "connection"), format.Brief(took), facts.MaxOverlap(list))
 	}
-	opening := facts.PercentilesOf(worst.Conns, (*facts.Conn).OpeningNs)
+	opening := caller.PercentilesOf(worst.Conns, (*caller.Conn).OpeningNs)
 	f.support(recording.SourceTap, float64(opening.Median), "ns",
 		"each took %s before its first command (p90 %s); a call takes %s", format.Brief(opening.Median),
 		format.Brief(opening.P90), format.Brief(worst.RoundTripNs()))
-	if alone := n.ConnectionCost().OpeningNs; float64(opening.Median) >= 2*float64(alone) && probedFresh(n) {
+	if alone := connection.ConnectionCostOf(n).OpeningNs; float64(opening.Median) >= 2*float64(alone) &&
+		probedFresh(n) {
 		f.support(recording.SourceProbe, float64(alone), "ns",
 			"a connection of slowpath's own costs %s: opened together they slow each other down", format.Brief(alone))
 	}
@@ -93,17 +96,17 @@ func probedFresh(n *facts.Node) bool {
 	return ok && p.Calls > 0
 }
 
-func stampeders(all []facts.DialBurst) string {
-	var callers []*facts.Caller
+func stampeders(all []connection.DialBurst) string {
+	var callers []*caller.Caller
 	for _, s := range all {
 		if !slices.Contains(callers, s.Caller) {
 			callers = append(callers, s.Caller)
 		}
 	}
-	return facts.CallerNames(callers)
+	return caller.CallerNames(callers)
 }
 
-func dialHerdFix(n *facts.Node, s facts.DialBurst) []remedy.Step {
+func dialHerdFix(n *facts.Node, s connection.DialBurst) []remedy.Step {
 	needed := int(float64(s.AppCalls())/n.Seconds()*float64(s.RoundTripNs())/1e9*2) + 2
 	topic := remedy.WarmPool
 	if s.Serial {

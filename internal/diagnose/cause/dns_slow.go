@@ -5,6 +5,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -22,11 +24,11 @@ const (
 )
 
 func explainDNS(n *facts.Node) *Finding {
-	callers := n.Callers()
-	var worst *facts.DNSClient
+	callers := caller.Callers(n)
+	var worst *connection.DNSClient
 	var ns int64
-	for _, a := range n.DNSClients(callers) {
-		if len(a.Dials) < fewQueries && a.MaxUnansweredNs < facts.UnansweredQueryNs {
+	for _, a := range connection.DNSClients(n, callers) {
+		if len(a.Dials) < fewQueries && a.MaxUnansweredNs < connection.UnansweredQueryNs {
 			continue
 		}
 		ns += a.QueryNs()
@@ -37,7 +39,7 @@ func explainDNS(n *facts.Node) *Finding {
 	if worst == nil {
 		return explainOwnQueries(n)
 	}
-	f := findingOfLosses(n.Overhead(callers), n, ns)
+	f := findingOfLosses(connection.OverheadOf(n, callers), n, ns)
 	if f == nil {
 		return explainOwnQueries(n)
 	}
@@ -46,11 +48,11 @@ func explainDNS(n *facts.Node) *Finding {
 		"%s of %s began with a DNS query (port 53); the answers took %s to %s, median %s",
 		counted(len(worst.Dials), "connection"), worst.Name, format.Brief(times.P10), format.Brief(times.P90),
 		format.Brief(times.Median))
-	var conns []*facts.Conn
+	var conns []*caller.Conn
 	for _, d := range worst.Dials {
 		conns = append(conns, d.Conn)
 	}
-	opening := facts.PercentilesOf(conns, (*facts.Conn).OpeningNs)
+	opening := caller.PercentilesOf(conns, (*caller.Conn).OpeningNs)
 	f.support(recording.SourceTap, float64(opening.Median), "ns",
 		"the connections themselves then took %s; a call on them takes %s", format.Brief(opening.Median),
 		format.Brief(worst.RoundTripNs()))
@@ -62,7 +64,7 @@ func explainDNS(n *facts.Node) *Finding {
 }
 
 // supportUnanswered says which queries had no answer, and of which DNS server.
-func (f *Finding) supportUnanswered(a *facts.DNSClient) {
+func (f *Finding) supportUnanswered(a *connection.DNSClient) {
 	if a.Unanswered == 0 {
 		return
 	}
@@ -89,7 +91,7 @@ func (f *Finding) supportUnanswered(a *facts.DNSClient) {
 	}
 }
 
-func spreadOfQueries(all []facts.DialAfterQuery) facts.Percentiles {
+func spreadOfQueries(all []connection.DialAfterQuery) facts.Percentiles {
 	var ns []int64
 	for _, d := range all {
 		ns = append(ns, d.QueryNs)
@@ -104,9 +106,10 @@ func explainOwnQueries(n *facts.Node) *Finding {
 		return a.Call.Source == recording.SourceProbe && s.State == account.Dial && s.Culprit == "dns"
 	})
 	lookup := ownQueries(n)
-	c := n.Churn()
+	c := connection.ChurnOf(n)
 	share := float64(lookup.Median) / (float64(lookup.Median) + max(c.CommandsPerConn, 1)*float64(c.CallNs))
-	always := lookup.Median >= slowQueryNs && c.PerSecond*n.Seconds() >= facts.MinRedials && share >= facts.MinShare
+	always := lookup.Median >= slowQueryNs && c.PerSecond*n.Seconds() >= connection.MinRedials &&
+		share >= facts.MinShare
 	if !cl.Matters() && !always {
 		return nil
 	}
@@ -158,7 +161,7 @@ const resolvConf = "/etc/resolv.conf of the callers' host, or dnsConfig of their
 
 // dnsFix leaves out a DNS server that does not answer first, and else asks for names less often, which callers can do
 // without the DNS server's owner.
-func dnsFix(n *facts.Node, a *facts.DNSClient) (fix []remedy.Step) {
+func dnsFix(n *facts.Node, a *connection.DNSClient) (fix []remedy.Step) {
 	silent, answering := a.SilentServer(), a.AnsweringServer()
 	switch {
 	case silent != nil && answering != nil:
@@ -177,7 +180,7 @@ func dnsFix(n *facts.Node, a *facts.DNSClient) (fix []remedy.Step) {
 				resolvConf),
 		})
 	}
-	if a.MaxUnansweredNs >= 2*facts.UnansweredQueryNs { // it is no less already
+	if a.MaxUnansweredNs >= 2*connection.UnansweredQueryNs { // it is no less already
 		fix = append(fix, remedy.Step{
 			ID: "ask-again-sooner", Kind: remedy.Setting, Library: "resolver", Option: "options",
 			To: "timeout:1 attempts:2", Where: resolvConf, Restart: "the application",
@@ -201,7 +204,7 @@ func dnsFix(n *facts.Node, a *facts.DNSClient) (fix []remedy.Step) {
 
 // onlyOneServerLost reports whether what callers waited for are requests to a DNS server that does not answer: little
 // of their time went to others.
-func onlyOneServerLost(a *facts.DNSClient, silent *facts.DNSServer) bool {
+func onlyOneServerLost(a *connection.DNSClient, silent *connection.DNSServer) bool {
 	var others int64
 	for _, d := range a.Dials {
 		if !d.Repeated {

@@ -6,6 +6,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 )
@@ -26,12 +28,12 @@ var otherCausesCalls = facts.WordSet("page-fault read readv recvfrom recvmsg epo
 // blockedElsewhere reports whether the main thread was blocked by what no other cause knows. Where the server has no
 // append-only file, that may be another one.
 func blockedElsewhere(n *facts.Node) func(account.Account, account.Segment) bool {
-	aof := n.AOF().Enabled
+	aof := mainthread.AOF(n).Enabled
 	return func(_ account.Account, s account.Segment) bool {
-		call := facts.SyscallOf(s)
+		call := mainthread.SyscallOf(s)
 		return s.Actor == account.Server && s.State == account.Blocked && s.Suspect < 0 && call != "" &&
-			call != facts.PageFault && !otherCausesCalls[call] &&
-			!(facts.DiskSyscalls[call] && (aof || call == s.Culprit))
+			call != mainthread.PageFault && !otherCausesCalls[call] &&
+			!(mainthread.DiskSyscalls[call] && (aof || call == s.Culprit))
 	}
 }
 
@@ -57,7 +59,7 @@ func explainLoopBlocked(n *facts.Node) *Finding {
 	f := finding(n, cl)
 	f.Title = "The event loop was blocked in " + format.Name(worst)
 	for _, what := range all[:min(len(all), mostCallsSaid)] {
-		f.support(n.StateSource(), float64(ns[what]), "ns",
+		f.support(mainthread.StateSource(n), float64(ns[what]), "ns",
 			"the main thread slept in %s: %s of the slow calls' time", what, format.Brief(ns[what]))
 	}
 	f.support(n.CallSource(), float64(cl.Calls), "calls", "%s waited for it, up to %s", ofSlow(cl.Calls, n),
@@ -74,7 +76,7 @@ func loopBlockedFix(n *facts.Node, what string) (fix []remedy.Step) {
 			ID: "find-what-it-waits-for", Kind: remedy.Change, Where: "the server's host",
 			Text: "Find what the server waits for there: its stack in the kernel says so",
 		}
-		if pid := n.ServerPID(); pid != 0 {
+		if pid := hosts.ServerPID(n); pid != 0 {
 			find.Kind, find.Command = remedy.Command, fmt.Sprintf("cat /proc/%d/stack", pid)
 		}
 		return []remedy.Step{find}

@@ -3,6 +3,8 @@ package cause
 import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -25,11 +27,11 @@ var eventLoopBusy = Cause{
 var otherCausesLoop = facts.WordSet("expire evict tls-handshake fork monitor")
 
 func explainLoopBusy(n *facts.Node) *Finding {
-	part, ok := ownWork(n.LoopTime())
+	part, ok := ownWork(mainthread.LoopTimeOf(n))
 	if !ok {
 		return recordedDefrag(n)
 	}
-	cl := n.ClaimOfLoop(func(p facts.LoopPart) bool { return p.ID == part.ID })
+	cl := mainthread.ClaimOfLoop(n, func(p mainthread.LoopPart) bool { return p.ID == part.ID })
 	if !cl.Matters() {
 		return nil
 	}
@@ -51,7 +53,7 @@ func explainLoopBusy(n *facts.Node) *Finding {
 
 // supportFanOut says how many clients get the messages that the thread was at.
 func (f *Finding) supportFanOut(n *facts.Node, id string) {
-	out, receivers := n.FanOut(), 0
+	out, receivers := mainthread.FanOutOf(n), 0
 	what := "have subscriptions (CLIENT LIST)"
 	switch id {
 	case stacks.Tracking:
@@ -67,7 +69,7 @@ func (f *Finding) supportFanOut(n *facts.Node, id string) {
 }
 
 // ownWork is what the thread did of its own, where that is the reason why it was busy.
-func ownWork(t facts.LoopTime) (p facts.LoopPart, ok bool) {
+func ownWork(t mainthread.LoopTime) (p mainthread.LoopPart, ok bool) {
 	for _, p := range t.Parts {
 		if (p.State == stacks.Loop && !otherCausesLoop[p.ID] || p.ID == "" && p.Function != "") &&
 			t.Mostly(p.Samples) {
@@ -79,8 +81,8 @@ func ownWork(t facts.LoopTime) (p facts.LoopPart, ok bool) {
 
 // recordedDefrag is what the server itself records of active defragmentation.
 func recordedDefrag(n *facts.Node) *Finding {
-	h := n.ClaimOfSuspects(func(s account.Suspect) bool { return s.Kind == account.KindDefrag })
-	if !h.Matters() || n.LoopTime().Samples >= facts.FewSamples {
+	h := mainthread.ClaimOfSuspects(n, func(s account.Suspect) bool { return s.Kind == account.KindDefrag })
+	if !h.Matters() || mainthread.LoopTimeOf(n).Samples >= hosts.FewSamples {
 		return nil
 	}
 	f := finding(n, h.Claim)

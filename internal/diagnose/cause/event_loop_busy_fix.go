@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording/series"
 	"slowpath/internal/source/profile/stacks"
@@ -134,7 +135,7 @@ func findFunction(n *facts.Node) remedy.Step {
 		ID: "find-the-function", Kind: remedy.Change, Where: "the server's host",
 		Text: "Find what calls this function, and stop that: sample all of the server's stacks",
 	}
-	if pid := n.ServerPID(); pid != 0 {
+	if pid := hosts.ServerPID(n); pid != 0 {
 		s.Kind, s.Command = remedy.Command, fmt.Sprintf("perf record -g -p %d -- sleep 10 && perf report", pid)
 	}
 	return s

@@ -6,6 +6,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -30,8 +32,8 @@ func explainEviction(n *facts.Node) *Finding {
 	if evicted == 0 {
 		return nil
 	}
-	h := n.ClaimOfSuspects(func(s account.Suspect) bool {
-		return s.Kind == account.KindEvict || n.KindOf(s) == facts.KindEviction
+	h := mainthread.ClaimOfSuspects(n, func(s account.Suspect) bool {
+		return s.Kind == account.KindEvict || mainthread.KindOf(n, s) == mainthread.KindEviction
 	})
 	limit, _ := n.Series(series.MaxMemory).Last()
 	used, _ := n.Series(series.UsedMemory).Max()
@@ -82,8 +84,8 @@ const (
 )
 
 // evictionShare estimates the share of evictions in the main thread's work.
-func evictionShare(n *facts.Node, evicted float64) (float64, facts.Demand) {
-	d, ok := n.Demand()
+func evictionShare(n *facts.Node, evicted float64) (float64, mainthread.Demand) {
+	d, ok := mainthread.DemandOf(n)
 	if !ok || d.Run <= 0 {
 		return 0, d
 	}
@@ -98,7 +100,7 @@ func evictionFix(n *facts.Node, ss []account.Suspect, used float64) (fix []remed
 	if len(ss) > 0 && ss[0].Command == "CONFIG SET" {
 		fix = append(fix, remedy.Step{
 			ID: "lower-maxmemory-in-steps", Kind: remedy.Change,
-			Text: "Lower maxmemory in small steps: each CONFIG SET maxmemory" + n.FromText(ss) +
+			Text: "Lower maxmemory in small steps: each CONFIG SET maxmemory" + caller.FromText(n, ss) +
 				" evicts down to the new limit at once",
 		})
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -11,15 +13,16 @@ import (
 
 // supportLateCalls is the evidence that all causes at the client have: how many calls, of which processes, and that the
 // reply was there.
-func (f *Finding) supportLateCalls(n *facts.Node, l *facts.LateReads, why string) *facts.Caller {
-	c := n.CallerByPID(l.PIDs[0])
+func (f *Finding) supportLateCalls(n *facts.Node, l *caller.LateReads, why string) *caller.Caller {
+	c := caller.CallerByPID(n, l.PIDs[0])
 	more := ""
 	if k := len(l.PIDs) - 1; k > 0 {
 		more = fmt.Sprintf(" and %d more", k)
 	}
 	f.support(recording.SourceTap, float64(l.Calls), "calls",
 		"the replies to %s were in the sockets of %s%s, on %s, %s: up to %s in one call",
-		ofSlow(l.Calls, n), c.Name, more, counted(n.SlowConnCount(c.PID), "connection"), why, format.Brief(l.MaxNs))
+		ofSlow(l.Calls, n), c.Name, more, counted(caller.SlowConnCount(n, c.PID), "connection"), why,
+		format.Brief(l.MaxNs))
 	return c
 }
 
@@ -42,26 +45,27 @@ func (f *Finding) supportClientQuota(n *facts.Node, path string) {
 }
 
 // loseUnsent claims the time that calls waited in processes that stood still, before they were sent.
-func (f *Finding) loseUnsent(n *facts.Node, l *facts.LateReads) {
+func (f *Finding) loseUnsent(n *facts.Node, l *caller.LateReads) {
 	if l.UnsentNs > 0 {
 		f.lose(n, facts.LostWaiting, l.UnsentNs, l.MaxNs)
 	}
 }
 
 // supportUnreadCode says where threads of the caller were in their program while replies were not read.
-func (f *Finding) supportUnreadCode(n *facts.Node, c *facts.Caller, who string, of func(facts.CodeSample) bool) (string,
+func (f *Finding) supportUnreadCode(n *facts.Node, c *caller.Caller, who string,
+	of func(hosts.CodeSample) bool) (string,
 	bool,
 ) {
-	unread, _ := n.Unread(c.PID)
+	unread, _ := caller.Unread(n, c.PID)
 	return f.supportCode(n, c, unread, who, of)
 }
 
 // supportCode says where threads of the caller were in their program in some time, by samples of their stacks; false
 // where that is not known.
-func (f *Finding) supportCode(n *facts.Node, c *facts.Caller, in facts.Spans, who string,
-	of func(facts.CodeSample) bool,
+func (f *Finding) supportCode(n *facts.Node, c *caller.Caller, in facts.Spans, who string,
+	of func(hosts.CodeSample) bool,
 ) (function string, known bool) {
-	code, known := n.CodeIn(c.PID, in, of)
+	code, known := hosts.CodeIn(n, c.PID, in, of)
 	if known {
 		f.support(recording.SourceProfile, float64(code.In), "samples",
 			"in %d of %d samples meanwhile %s was in %s", code.In, code.Samples, who, format.Name(code.Text()))

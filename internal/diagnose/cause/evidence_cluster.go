@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/mainthread"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -13,20 +15,20 @@ import (
 // fan-outs.
 func (f *Finding) supportAlone(n *facts.Node) {
 	samples, held, chance := 0, 0, 0.0
-	for _, o := range n.Fanouts() {
+	for _, o := range nodes.Fanouts(n) {
 		samples, held, chance = samples+o.Samples, held+o.WithOthers, chance+o.ByChance
 		if o.Share() >= minFanoutShare {
 			return
 		}
 	}
-	if samples >= facts.MinFanoutSamples {
+	if samples >= nodes.MinFanoutSamples {
 		f.support(recording.SourceTap, float64(held), "looks",
 			"its callers asked one node at a time: in %d of %d samples of slow calls that waited, another node was "+
 				"asked at the same time (by chance up to %.0f)", held, samples, math.Ceil(chance))
 	}
 }
 
-func (f *Finding) supportRefreshes(n *facts.Node, r facts.MapRefresh) {
+func (f *Finding) supportRefreshes(n *facts.Node, r nodes.MapRefresh) {
 	what := r.Command.String()
 	if r.SubcommandsMerged {
 		what = "CLUSTER"
@@ -38,16 +40,16 @@ func (f *Finding) supportRefreshes(n *facts.Node, r facts.MapRefresh) {
 		f.support(recording.SourceServer, r.CPUShare, "of its work",
 			"that is %.0f %% of all the CPU time of that thread", r.CPUShare*100)
 	}
-	size, _ := n.MapSize()
+	size, _ := nodes.MapSize(n)
 	f.support(recording.SourceServer, float64(size.Nodes), "nodes",
 		"the map has %s and %s; on %s the cost of a call grows with it", counted(size.Nodes, "node"),
 		counted(size.Ranges, "slot range"), n.Server())
-	if k := n.TapCalls(r.Command.String()); r.SubcommandsMerged && k > 0 {
+	if k := mainthread.TapCalls(n, r.Command.String()); r.SubcommandsMerged && k > 0 {
 		f.support(recording.SourceTap, float64(k), "calls", "%d of them are %s", k, r.Command)
 	}
 	if r.OnNewConns {
 		more := ""
-		if facts.SameCount(r.InfoCalls, r.Calls) {
+		if nodes.SameCount(r.InfoCalls, r.Calls) {
 			more = ", each with an INFO, as Lettuce refreshes"
 		}
 		f.support(recording.SourceServer, r.ConnsOpened, "connections",
@@ -59,7 +61,7 @@ func (f *Finding) supportRefreshes(n *facts.Node, r facts.MapRefresh) {
 		if r.Library != "" && !strings.Contains(strings.ToLower(who), r.Library) {
 			who += " (" + r.Library + ")"
 		}
-		f.support(n.StateSource(), float64(len(r.Requesters)), "callers", "requested by %s", who)
+		f.support(mainthread.StateSource(n), float64(len(r.Requesters)), "callers", "requested by %s", who)
 	}
 	f.support(recording.SourceServer, r.Calls/n.Seconds()*60, "clients",
 		"%s refreshing once a minute would ask this node as often", counted(r.Calls/n.Seconds()*60, "client"))

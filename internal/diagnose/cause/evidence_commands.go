@@ -6,6 +6,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -27,8 +29,8 @@ const (
 
 // doubtStalls checks, where nobody watched the host, whether these commands were long by their own work. A thread that
 // is kept from running makes every command long, even those of constant time, and uses less CPU time than they last.
-func (f *Finding) doubtStalls(n *facts.Node, h facts.SuspectClaim) {
-	if n.HostWatched() {
+func (f *Finding) doubtStalls(n *facts.Node, h mainthread.SuspectClaim) {
+	if mainthread.HostWatched(n) {
 		return
 	}
 	var own, cheap, longest int64
@@ -37,7 +39,7 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.SuspectClaim) {
 			continue
 		}
 		own += s.DurationNs
-		if account.ConstantTime(s.Command) && n.KindOf(s) == facts.KindOther {
+		if account.ConstantTime(s.Command) && mainthread.KindOf(n, s) == mainthread.KindOther {
 			cheap++
 			longest = max(longest, s.DurationNs)
 		}
@@ -48,8 +50,8 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.SuspectClaim) {
 			counted(cheap, "command"), format.Brief(longest))
 		f.weaken(2)
 	}
-	cores, source, ok := n.MainCores()
-	cpu, all, used := int64(cores*n.Seconds()*1e9), n.CommandsNs(), n.PolledCPUNs(cores)
+	cores, source, ok := mainthread.MainCores(n)
+	cpu, all, used := int64(cores*n.Seconds()*1e9), mainthread.CommandsNs(n), mainthread.PolledCPUNs(n, cores)
 	switch {
 	case !ok:
 		return
@@ -70,8 +72,8 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.SuspectClaim) {
 
 // supportWaits says how many slow calls waited, and how many did that work themselves: a command does not wait for
 // itself.
-func (f *Finding) supportWaits(n *facts.Node, h facts.SuspectClaim, what string) {
-	source := n.StateSource()
+func (f *Finding) supportWaits(n *facts.Node, h mainthread.SuspectClaim, what string) {
+	source := mainthread.StateSource(n)
 	seen := slices.ContainsFunc(h.Suspects, func(s account.Suspect) bool { return s.Source == recording.SourceTap })
 	if source == recording.SourceTap && len(h.Suspects) > 0 && !seen { // the waits were seen, but not what for
 		source, f.Grade = recording.SourceServer, Counted
@@ -94,12 +96,12 @@ func (f *Finding) supportWaits(n *facts.Node, h facts.SuspectClaim, what string)
 
 // supportMovedKeys says by how much memory fell when keys moved away, and what the server counted of commands that move
 // keys.
-func (f *Finding) supportMovedKeys(n *facts.Node, h facts.SuspectClaim, commands ...string) {
+func (f *Finding) supportMovedKeys(n *facts.Node, h mainthread.SuspectClaim, commands ...string) {
 	moved := 0.0
 	for _, s := range h.Suspects {
 		moved = max(moved, n.MemoryFall(s))
 	}
-	if moved >= facts.MinFreeBytes {
+	if moved >= mainthread.MinFreeBytes {
 		f.support(recording.SourceServer, moved, "bytes",
 			"used_memory fell by up to %.1f MB at about that time: a value that moved away", moved/1e6)
 	}
@@ -138,7 +140,7 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 		t.DurationNs = max(t.DurationNs, s.DurationNs)
 		t.onCPUNs = max(t.onCPUNs, s.OnCPUNs)
 		t.reported[s.Record] = true
-		if who := n.WhoSent(s); who.Known() {
+		if who := caller.WhoSent(n, s); who.Known() {
 			t.clients[who.Key()] = true
 		}
 	}
@@ -147,7 +149,7 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 		if t.Source == recording.SourceTap {
 			text := fmt.Sprintf("%s held the main thread %s, up to %s (%s of it on the CPU)", t.Command,
 				facts.TimesText(t.count), format.Brief(t.DurationNs), format.Brief(t.onCPUNs))
-			if who := n.ClientText(t.Suspect); who != "" {
+			if who := caller.ClientText(n, t.Suspect); who != "" {
 				text += ", from " + who
 			}
 			if more := len(t.clients) - 1; more > 0 {
@@ -164,7 +166,7 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 		if t.Source == "slowlog" {
 			text := fmt.Sprintf("SLOWLOG: %s took up to %s, %s during the watch", t.Command, format.Brief(t.DurationNs),
 				facts.TimesText(slowlogEntries(n, t.Command)))
-			if who := n.ClientText(t.Suspect); who != "" {
+			if who := caller.ClientText(n, t.Suspect); who != "" {
 				text += ", from " + who
 			}
 			f.support(recording.SourceServer, float64(t.DurationNs), "ns", "%s", text)
@@ -188,15 +190,15 @@ func slowlogEntries(n *facts.Node, command string) (count int) {
 }
 
 // doubtStopped says where the thread was also kept from running: then the command took longer than its work.
-func (f *Finding) doubtStopped(n *facts.Node, h facts.SuspectClaim) {
+func (f *Finding) doubtStopped(n *facts.Node, h mainthread.SuspectClaim) {
 	stopped := 0
 	for _, s := range h.Suspects {
 		if s.Stopped {
 			stopped++
 		}
 	}
-	if stopped > 0 && n.StateSource() != recording.SourceServer {
-		f.doubt(n.StateSource(), float64(stopped), "commands",
+	if stopped > 0 && mainthread.StateSource(n) != recording.SourceServer {
+		f.doubt(mainthread.StateSource(n), float64(stopped), "commands",
 			"the main thread was also kept from running near %d of these: not all of their time was work", stopped)
 	}
 }

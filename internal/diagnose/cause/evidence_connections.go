@@ -7,19 +7,21 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
 // supportOpening says what a new connection costs before its first command, and its handshake.
-func (f *Finding) supportOpening(r facts.Redial) {
-	cost, trips := facts.PercentilesOf(r.Dialled, (*facts.Conn).OpeningNs),
-		facts.PercentilesOf(r.Dialled, func(k *facts.Conn) int64 { return int64(k.HandshakeRoundTrips()) })
-	dial := facts.PercentilesOf(r.Dialled, func(k *facts.Conn) int64 { return k.DialNs })
+func (f *Finding) supportOpening(r connection.Redial) {
+	cost, trips := caller.PercentilesOf(r.Dialled, (*caller.Conn).OpeningNs),
+		caller.PercentilesOf(r.Dialled, func(k *caller.Conn) int64 { return int64(k.HandshakeRoundTrips()) })
+	dial := caller.PercentilesOf(r.Dialled, func(k *caller.Conn) int64 { return k.DialNs })
 	text := fmt.Sprintf("a new connection costs %s before its first command (dial %s", format.Brief(cost.Median),
 		format.Brief(dial.Median))
-	if ops := facts.CommonHandshake(r.Dialled); ops != "" {
+	if ops := caller.CommonHandshake(r.Dialled); ops != "" {
 		text += fmt.Sprintf(", then %s: %s", counted(trips.Median, "round trip"), ops)
 	}
 	f.support(recording.SourceTap, float64(cost.Median), "ns", "%s); a call takes %s", text,
@@ -27,7 +29,7 @@ func (f *Finding) supportOpening(r facts.Redial) {
 }
 
 // doubtRemote says that the calls were seen at the server only.
-func (f *Finding) doubtRemote(c *facts.Caller) {
+func (f *Finding) doubtRemote(c *caller.Caller) {
 	if c.PID == 0 {
 		f.doubt(recording.SourceTap, 0, "",
 			"the callers run on other hosts: their processes and the time of their dials "+
@@ -36,7 +38,7 @@ func (f *Finding) doubtRemote(c *facts.Caller) {
 }
 
 // findingOfLosses starts the finding of a cause that took some of the callers' time; nil where it took little of it.
-func findingOfLosses(l facts.Overhead, n *facts.Node, ns int64) *Finding {
+func findingOfLosses(l connection.Overhead, n *facts.Node, ns int64) *Finding {
 	if float64(ns) < facts.MinShare*float64(l.SpentNs) {
 		return nil
 	}
@@ -46,19 +48,19 @@ func findingOfLosses(l facts.Overhead, n *facts.Node, ns int64) *Finding {
 // longestOpening is the 90th percentile of what new connections cost that calls waited for, in nanoseconds, with the
 // wait of the library before it tried again.
 func longestOpening(n *facts.Node) int64 {
-	var dialled []*facts.Conn
-	waits := map[*facts.Conn]int64{}
-	for _, c := range n.Callers() {
-		dialled = append(dialled, c.ConnsWhere(func(k *facts.Conn) bool {
+	var dialled []*caller.Conn
+	waits := map[*caller.Conn]int64{}
+	for _, c := range caller.Callers(n) {
+		dialled = append(dialled, c.ConnsWhere(func(k *caller.Conn) bool {
 			return k.OpenNs > 0 && !k.OpenedAheadOfUse(c.RoundTripNs())
 		})...)
-		maps.Copy(waits, c.RetryWaits())
+		maps.Copy(waits, connection.RetryWaits(c))
 	}
-	return facts.PercentilesOf(dialled, func(k *facts.Conn) int64 { return k.OpeningNs() + waits[k] }).P90
+	return caller.PercentilesOf(dialled, func(k *caller.Conn) int64 { return k.OpeningNs() + waits[k] }).P90
 }
 
 // lossesOf is findingOfLosses however little time it is, eachNs of it at once.
-func lossesOf(l facts.Overhead, n *facts.Node, ns, eachNs int64) *Finding {
+func lossesOf(l connection.Overhead, n *facts.Node, ns, eachNs int64) *Finding {
 	f := &Finding{Of: n.Ledger.Calls()}
 	f.lose(n, facts.LostOpening, float64(ns), eachNs)
 	f.support(recording.SourceTap, float64(ns), "ns",
@@ -68,7 +70,7 @@ func lossesOf(l facts.Overhead, n *facts.Node, ns, eachNs int64) *Finding {
 }
 
 // loseByChurn claims what callers lose by connections that are opened and closed all the time.
-func (f *Finding) loseByChurn(n *facts.Node, c facts.Churn) {
+func (f *Finding) loseByChurn(n *facts.Node, c connection.Churn) {
 	all := c.PerSecond * float64(c.OpeningNs) * n.Seconds()
 	if n.Ledger.Users.Calls > 0 {
 		f.infer()
@@ -82,11 +84,11 @@ func (f *Finding) loseByChurn(n *facts.Node, c facts.Churn) {
 // openedTogether starts the finding of a cause by which many connections were opened together during some spans. cost
 // is what calls waited for them, openingNs what one took. It is nil where nobody can have noticed. Slow calls during
 // the spans belong to it: they are handshakes, or waited behind handshakes.
-func openedTogether(n *facts.Node, callers []*facts.Caller, spans facts.Spans, cost, openingNs int64) (*Finding,
+func openedTogether(n *facts.Node, callers []*caller.Caller, spans facts.Spans, cost, openingNs int64) (*Finding,
 	facts.Claim,
 ) {
 	felt, users := n.ClaimOf(spans.CallTimes), n.TapClaim(spans.CallTimes)
-	l := n.Overhead(callers)
+	l := connection.OverheadOf(n, callers)
 	took := cost + users.Ns
 	many := float64(users.Users.Calls) > facts.HealthyMaxShare*float64(users.Users.AllCalls)
 	if float64(took) < facts.MinShare*float64(l.SpentNs) && max(openingNs, felt.MaxNs) < facts.HealthyMaxNs && !many {
@@ -111,13 +113,13 @@ func (f *Finding) supportShortLived(n *facts.Node) {
 		closed++
 		calls += e.Calls
 		ages = append(ages, e.AgeNs)
-		who := n.HostText(e.Client)
+		who := caller.HostTextOf(n.Case, e.Client)
 		if e.Comm != "" {
 			who = e.Comm
 		}
 		byWho[who]++
 	}
-	if closed < facts.MinClosedConns {
+	if closed < connection.MinClosedConns {
 		return
 	}
 	sort.Slice(ages, func(i, j int) bool { return ages[i] < ages[j] })
@@ -135,7 +137,7 @@ func because(steps []remedy.Step, why string) []remedy.Step {
 }
 
 // offered is what the libraries in use offer, or those of some callers, and why; else why alone, which says what to do.
-func offered(n *facts.Node, topic remedy.Topic, values remedy.Values, why string, of ...*facts.Caller) []remedy.Step {
+func offered(n *facts.Node, topic remedy.Topic, values remedy.Values, why string, of ...*caller.Caller) []remedy.Step {
 	if steps := remedy.Steps(n, topic, values, of...); len(steps) > 0 {
 		return because(steps, why)
 	}
@@ -144,7 +146,7 @@ func offered(n *facts.Node, topic remedy.Topic, values remedy.Values, why string
 
 // oneClient keeps the connections of a process. Where its library is not known, one text stands for all.
 func oneClient(n *facts.Node) []remedy.Step {
-	if steps := remedy.Steps(n, remedy.OneClient, nil); len(n.Libraries()) > 0 && len(steps) > 0 {
+	if steps := remedy.Steps(n, remedy.OneClient, nil); len(caller.Libraries(n)) > 0 && len(steps) > 0 {
 		return steps
 	}
 	return []remedy.Step{{

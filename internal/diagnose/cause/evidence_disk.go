@@ -3,6 +3,7 @@ package cause
 import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -14,15 +15,15 @@ func maybeOnDisk(_ account.Account, s account.Segment) bool {
 	if facts.IsUnexplainedWait(s) && s.State != account.Busy {
 		return true
 	}
-	return s.Actor == account.Server && s.State == account.Blocked && facts.DiskSyscalls[facts.SyscallOf(s)]
+	return s.Actor == account.Server && s.State == account.Blocked && mainthread.DiskSyscalls[mainthread.SyscallOf(s)]
 }
 
 // supportBlocked says in which system calls the main thread was blocked.
 func (f *Finding) supportBlocked(n *facts.Node, calls map[string]bool) {
 	ns, stretches, longest := map[string]int64{}, map[string]int{}, map[string]int64{}
-	if n.SeenExactly() {
-		for _, s := range n.Exact(account.Blocked) {
-			if calls[facts.SyscallOf(s)] {
+	if mainthread.SeenExactly(n) {
+		for _, s := range mainthread.Exact(n, account.Blocked) {
+			if calls[mainthread.SyscallOf(s)] {
 				ns[s.Culprit] += s.Ns()
 				stretches[s.Culprit]++
 				longest[s.Culprit] = max(longest[s.Culprit], s.Ns())

@@ -2,6 +2,9 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/mainthread"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -14,7 +17,7 @@ func sinceStart(n *facts.Node, ns int64) string {
 }
 
 func (f *Finding) supportOwnFailures(n *facts.Node) {
-	if own := n.OwnFailures(); own.Failed > 0 {
+	if own := nodes.OwnFailuresOf(n.Case); own.Failed > 0 {
 		f.support(recording.SourceProbe, float64(own.Failed), "calls",
 			"%d of slowpath's own %s failed or had no reply", own.Failed, counted(own.Calls, "call"))
 	}
@@ -22,7 +25,7 @@ func (f *Finding) supportOwnFailures(n *facts.Node) {
 
 // supportLostCalls says what became of the clients' calls.
 func (f *Finding) supportLostCalls(n *facts.Node, w facts.Span) {
-	lost := n.LostCalls(facts.Span{FromNs: w.FromNs - closeDelayNs, ToNs: w.ToNs})
+	lost := nodes.LostCallsOf(n, facts.Span{FromNs: w.FromNs - closeDelayNs, ToNs: w.ToNs})
 	if lost.Conns > 0 {
 		f.support(recording.SourceTap, float64(lost.Calls), "calls",
 			"%s of clients got no reply: the server's end closed their %s", counted(lost.Calls, "call"),
@@ -47,12 +50,12 @@ func (f *Finding) supportProcessEnd(n *facts.Node) {
 		f.support(recording.SourceHost, float64(d.PID), "pid", "its process %s[%d] ended %s", d.Comm, d.PID,
 			sinceStart(n, e.TimeNs))
 	}
-	if killed := n.OOMKills(); killed > 0 {
+	if killed := nodes.OOMKills(n); killed > 0 {
 		f.support(recording.SourceHost, killed, "processes",
 			"its cgroup reached its memory limit, and the kernel killed %s in it (memory.events oom_kill)",
 			counted(killed, "process", "processes"))
 	}
-	if len(ended) == 0 && !n.HostWatched() {
+	if len(ended) == 0 && !mainthread.HostWatched(n) {
 		f.doubt(recording.SourceHost, 0, "", "why was not seen: the host of the server was not watched")
 	}
 }
@@ -66,7 +69,7 @@ func (f *Finding) supportRefusedUsers(n *facts.Node) {
 		}
 	}
 	if len(who) == 0 {
-		for _, c := range n.ClientCallers() {
+		for _, c := range caller.ClientCallers(n) {
 			if c.AppCalls() > 0 {
 				who[c.Name] += int(c.AppCalls())
 			}

@@ -3,6 +3,8 @@ package cause
 import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -24,13 +26,13 @@ type largeLog struct {
 	name      string // as COMMANDLOG GET has it
 	one, many string
 	did       string // what the server did with the bytes
-	transfers []facts.LargeTransfers
+	transfers []mainthread.LargeTransfers
 }
 
 func largeLogs(n *facts.Node) []largeLog {
 	return []largeLog{
-		{"large-reply", "reply", "replies", "sent", n.LargeReplies()},
-		{"large-request", "request", "requests", "received", n.LargeRequests()},
+		{"large-reply", "reply", "replies", "sent", mainthread.LargeReplies(n)},
+		{"large-request", "request", "requests", "received", mainthread.LargeRequests(n)},
 	}
 }
 
@@ -48,7 +50,7 @@ func (f *Finding) supportLarge(n *facts.Node) (log string, most []account.Suspec
 			if t.Keys > 0 {
 				keys = " (" + counted(t.Keys, "key") + ")"
 			}
-			if who := n.ClientText(t.Entries[0]); who != "" {
+			if who := caller.ClientText(n, t.Entries[0]); who != "" {
 				longest = "; the longest: " + format.Name(who)
 			}
 			f.support(recording.SourceServer, t.MostBytes, "bytes",

@@ -2,25 +2,27 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
 // inLoop is what the stacks of the main thread say of one meaning, where it is the reason why the thread was busy; ok
 // is false where it is not.
-func inLoop(n *facts.Node, id string) (p facts.LoopPart, cl facts.Claim, ok bool) {
-	t := n.LoopTime()
+func inLoop(n *facts.Node, id string) (p mainthread.LoopPart, cl facts.Claim, ok bool) {
+	t := mainthread.LoopTimeOf(n)
 	for _, p := range t.Parts {
 		if p.ID == id && t.Mostly(p.Samples) {
-			return p, n.ClaimOfLoop(func(o facts.LoopPart) bool { return o.ID == id }), true
+			return p, mainthread.ClaimOfLoop(n, func(o mainthread.LoopPart) bool { return o.ID == id }), true
 		}
 	}
 	return p, cl, false
 }
 
 // supportLoop says in which function the main thread was.
-func (f *Finding) supportLoop(n *facts.Node, p facts.LoopPart) {
-	t := n.LoopTime()
+func (f *Finding) supportLoop(n *facts.Node, p mainthread.LoopPart) {
+	t := mainthread.LoopTimeOf(n)
 	what := p.What
 	if what == "" {
 		what = "work that is not known"
@@ -30,7 +32,7 @@ func (f *Finding) supportLoop(n *facts.Node, p facts.LoopPart) {
 		in += " → " + p.Called
 	}
 	rest := ""
-	if t.RestSamples >= facts.FewSamples {
+	if t.RestSamples >= hosts.FewSamples {
 		rest = "; in the rest of the watch " + format.Percent(float64(p.RestSamples)/float64(t.RestSamples))
 	}
 	f.support(recording.SourceProfile, float64(p.Samples), "samples",

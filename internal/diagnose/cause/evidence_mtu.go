@@ -3,6 +3,7 @@ package cause
 import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -10,7 +11,7 @@ import (
 
 // blackHole is a path that drops large segments and does not tell their sender. Shorter timers do not help there, and
 // no segment is lost by chance.
-func blackHole(n *facts.Node, limits []facts.SizeLimit) *Finding {
+func blackHole(n *facts.Node, limits []hosts.SizeLimit) *Finding {
 	f := finding(n, n.Claim(func(_ account.Account, s account.Segment) bool {
 		return s.Actor == account.Network && s.State == account.Retransmit
 	}))

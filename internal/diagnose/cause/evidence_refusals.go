@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
@@ -123,7 +124,7 @@ func (f *Finding) loseRefused(n *facts.Node, calls float64) {
 }
 
 // refusedSource is where it is known from how many calls of clients were refused.
-func refusedSource(r facts.RefusedCalls) (source, how string) {
+func refusedSource(r nodes.RefusedCalls) (source, how string) {
 	if r.Counted {
 		return recording.SourceServer, "errorstat_" + r.Code + "; slowpath's own are not counted"
 	}

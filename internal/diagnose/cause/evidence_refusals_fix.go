@@ -10,6 +10,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 )
@@ -30,7 +32,7 @@ func fixReadOnly(n *facts.Node) []remedy.Step { return []remedy.Step{remedy.Writ
 
 // fixClusterDown is for a cluster with slots that no node has, or with masters that do not answer.
 func fixClusterDown(n *facts.Node) (fix []remedy.Step) {
-	silent := n.SilentMasters()
+	silent := nodes.SilentMasters(n)
 	if len(silent) > 0 {
 		fix = append(fix, remedy.Step{
 			ID: "start-masters", Kind: remedy.Change,
@@ -39,7 +41,7 @@ func fixClusterDown(n *facts.Node) (fix []remedy.Step) {
 				strings.Join(silent[:min(len(silent), 4)], ", ")),
 		})
 	}
-	if len(silent) == 0 || n.UnassignedSlots() > 0 {
+	if len(silent) == 0 || nodes.UnassignedSlots(n) > 0 {
 		fix = append(fix, remedy.Step{
 			ID: "assign-slots", Kind: remedy.Command,
 			Text:    "Give the slots without a node to the masters that are there; --cluster check lists them",
@@ -128,9 +130,9 @@ func fixRights(n *facts.Node) []remedy.Step {
 		Text: "ACL LOG names the user, the command and the key of each refused call. A key pattern may be what the " +
 			"user lacks (~PATTERN)",
 	}
-	ops := n.TapErrors()["NOPERM"]
+	ops := nodes.TapErrors(n)["NOPERM"]
 	if len(ops) == 0 {
-		ops = n.RefusedCommands()
+		ops = nodes.RefusedCommands(n)
 	}
 	names := slices.Sorted(func(yield func(string) bool) {
 		for name := range ops {
@@ -142,7 +144,7 @@ func fixRights(n *facts.Node) []remedy.Step {
 	if len(names) == 0 {
 		return []remedy.Step{look}
 	}
-	user, whose := n.UserOf(account.Suspect{}), "the user of your application"
+	user, whose := caller.UserOf(n, account.Suspect{}), "the user of your application"
 	if user == "" {
 		user = "<" + whose + ">"
 	} else {

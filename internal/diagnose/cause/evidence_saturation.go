@@ -5,13 +5,15 @@ import (
 	"math"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/connection"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
 )
 
-func (f *Finding) supportDemand(n *facts.Node, d facts.Demand) {
+func (f *Finding) supportDemand(n *facts.Node, d mainthread.Demand) {
 	switch {
 	case d.Source == recording.SourceHost:
 		f.support(d.Source, d.Total(), "of the time",
@@ -24,11 +26,11 @@ func (f *Finding) supportDemand(n *facts.Node, d facts.Demand) {
 	default:
 		f.support(d.Source, d.Run, "cores", "the main thread used %.2f cores (INFO used_cpu)", d.Run)
 	}
-	if ops := n.CommandsPerSecond(); ops > 0 {
+	if ops := mainthread.CommandsPerSecond(n); ops > 0 {
 		f.support(recording.SourceServer, ops, "per second",
 			"it served %.0f commands per second, %.1f µs of CPU time each", ops, d.Run*1e6/ops)
 	}
-	if top := n.TopCommand(); top.Calls > 0 && top.Usec >= notableShare*1e6*n.Seconds()*d.Run {
+	if top := mainthread.TopCommand(n); top.Calls > 0 && top.Usec >= notableShare*1e6*n.Seconds()*d.Run {
 		f.support(recording.SourceServer, top.Usec, "µs",
 			"%s took most of it: %.0f calls of %.1f µs, %.0f %% of the time (commandstats)", top.Name, top.Calls,
 			top.Usec/top.Calls, top.Usec/1e4/n.Seconds())
@@ -36,17 +38,17 @@ func (f *Finding) supportDemand(n *facts.Node, d facts.Demand) {
 }
 
 func saturation(n *facts.Node) *Finding {
-	d, ok := n.Demand()
+	d, ok := mainthread.DemandOf(n)
 	if !ok || d.Run < facts.SaturatedRun || d.Measured && d.Total() < facts.SaturatedDemand || !d.Measured &&
 		d.Run < looseRun {
 		return nil
 	}
-	heavy := n.LongWorkShare() / d.Run
+	heavy := mainthread.LongWorkShare(n) / d.Run
 	if heavy >= minOtherWorkShare {
 		return nil
 	}
 	own := d.Run / d.Total() // the rest of its demand went to the threads that had the CPU
-	if c := n.NeighbourCores(); c.Others > c.Callers &&
+	if c := mainthread.NeighbourCoresOf(n); c.Others > c.Callers &&
 		d.Run+d.Wait*c.Callers/(c.Callers+c.Others) < facts.SaturatedDemand {
 		return nil // without the other threads on its CPUs it would have time to spare
 	}
@@ -64,7 +66,7 @@ func saturation(n *facts.Node) *Finding {
 		f.weaken(1)
 	}
 	f.loseOfCalls(n, share, queue.WaitNs)
-	f.inAll(n, float64(queue.WaitNs)*n.CommandsPerSecond()*n.Seconds())
+	f.inAll(n, float64(queue.WaitNs)*mainthread.CommandsPerSecond(n)*n.Seconds())
 	f.scale(own)
 	f.supportDemand(n, d)
 	switch {
@@ -94,7 +96,7 @@ func (f *Finding) doubtCrowd(n *facts.Node) {
 	if !ok || !known || n.Rec.SeesCalls() {
 		return
 	}
-	queued := min(n.CommandsPerSecond()*float64(kept.P50Ns)/1e9, open)
+	queued := min(mainthread.CommandsPerSecond(n)*float64(kept.P50Ns)/1e9, open)
 	if open < minOversizedConns || queued < minOversizedQueue {
 		return
 	}
@@ -105,7 +107,7 @@ func (f *Finding) doubtCrowd(n *facts.Node) {
 }
 
 // doubtSaturation adds signs of another reason why the thread is busy.
-func (f *Finding) doubtSaturation(n *facts.Node, d facts.Demand, heavy float64) {
+func (f *Finding) doubtSaturation(n *facts.Node, d mainthread.Demand, heavy float64) {
 	if heavy >= notableDoubt {
 		f.doubt(recording.SourceServer, heavy, "share",
 			"%.0f %% of its busy time went to commands of at least 1 ms, or to its own background jobs", heavy*100)
@@ -114,17 +116,18 @@ func (f *Finding) doubtSaturation(n *facts.Node, d facts.Demand, heavy float64) 
 		f.doubt(recording.SourceHost, d.Wait, "of the time",
 			"for %.0f %% of the time it was in the run queue: with its own CPU it would serve more", d.Wait*100)
 	}
-	if bytes := n.BytesPerCommand(); bytes >= bulkBytes {
+	if bytes := mainthread.BytesPerCommand(n); bytes >= bulkBytes {
 		f.weaken(1)
 		f.doubt(recording.SourceServer, bytes, "bytes",
 			"a command and its reply have %.0f kB on average: the thread is busy copying bytes", bytes/1e3)
 	}
-	if c := n.Churn(); c.PerSecond >= burdenChurn && c.Share() >= burdenChurnShare {
+	if c := connection.ChurnOf(n); c.PerSecond >= burdenChurn && c.Share() >= burdenChurnShare {
 		f.weaken(1)
 		f.doubt(recording.SourceServer, c.PerSecond, "per second",
 			"clients open %.0f connections per second: accepting and closing them is part of its work", c.PerSecond)
 	}
-	if throttled := float64(n.StateNs(recording.KindThrottled)) / 1e9 / n.Seconds(); throttled >= burdenThrottled {
+	if throttled := float64(mainthread.StateNs(n,
+		recording.KindThrottled)) / 1e9 / n.Seconds(); throttled >= burdenThrottled {
 		f.weaken(1)
 		f.doubt(recording.SourceHost, throttled, "of the time",
 			"its cgroup was throttled for %.0f %% of the time: the quota is the limit, not the core", throttled*100)
@@ -140,7 +143,7 @@ func saturationFix(n *facts.Node) (fix []remedy.Step) {
 				"3-5 times as many cheap ones", n.Growth(series.TotalCommandsProcessed)/reads),
 		})
 	}
-	if top := n.TopCommand(); top.Calls > 0 && top.Usec/top.Calls >= dearCommandUsec {
+	if top := mainthread.TopCommand(n); top.Calls > 0 && top.Usec/top.Calls >= dearCommandUsec {
 		cheaper := remedy.Step{
 			ID: "cheaper-command", Kind: remedy.Change, Restart: "the application",
 			Text: fmt.Sprintf("Make %s cheaper or rarer (smaller keys, or keep its result in a key for some time): "+

@@ -6,6 +6,10 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/diagnose/facts/mainthread"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -21,7 +25,7 @@ var failoverWindow = Cause{
 }
 
 func explainFailover(n *facts.Node) *Finding {
-	t, ok := n.Takeover()
+	t, ok := nodes.TakeoverOf(n)
 	if !ok {
 		return explainOrphan(n)
 	}
@@ -29,13 +33,13 @@ func explainFailover(n *facts.Node) *Finding {
 		return explainReplaced(n, t)
 	}
 	window := facts.Span{FromNs: t.FromNs(n.Case), ToNs: t.EndNs(n.Case)}
-	cl, lost := keptWaiting(n, t), n.BlockedNs(window)
+	cl, lost := keptWaiting(n, t), nodes.BlockedNs(n, window)
 	if cl.Ns == 0 && lost == 0 {
 		return nil // it had no callers
 	}
 	f := finding(n, cl)
 	f.lose(n, facts.LostSilent, float64(lost), window.ToNs-window.FromNs)
-	if s := n.WaitsAfterTakeover(t); s.Ns > 0 { // for them the window ends later, and for another reason
+	if s := nodes.WaitsAfterTakeover(n, t); s.Ns > 0 { // for them the window ends later, and for another reason
 		f.scale(float64(lost) / float64(lost+s.Ns))
 		f.doubt(recording.SourceTap, float64(s.Ns), "ns",
 			"callers waited for the old master for another %s after that, summed over connections", format.Brief(s.Ns))
@@ -52,9 +56,9 @@ func explainFailover(n *facts.Node) *Finding {
 
 // explainReplaced is for a master that still answered when the watch was prepared, but had been replaced when it began:
 // only slowpath's own probe waits for it.
-func explainReplaced(n *facts.Node, t facts.Takeover) *Finding {
+func explainReplaced(n *facts.Node, t nodes.Takeover) *Finding {
 	cl := keptWaiting(n, t)
-	if cl.Calls == 0 || n.WaitsAfterTakeover(t).Ns > 0 {
+	if cl.Calls == 0 || nodes.WaitsAfterTakeover(n, t).Ns > 0 {
 		return nil
 	}
 	f := finding(n, cl)
@@ -71,7 +75,7 @@ func explainReplaced(n *facts.Node, t facts.Takeover) *Finding {
 
 // explainOrphan is for a master that could not be reached when the watch began, judged by what its replica reports.
 func explainOrphan(n *facts.Node) *Finding {
-	t, master, ok := n.TakeoverOfUnwatchedMaster()
+	t, master, ok := nodes.TakeoverOfUnwatchedMaster(n)
 	if !ok {
 		return nil
 	}
@@ -99,7 +103,7 @@ func explainOrphan(n *facts.Node) *Finding {
 
 // keptWaiting claims what calls to the old master waited until a replica took over. Slowpath's own calls go on after
 // that: they watch that node, not its slots.
-func keptWaiting(n *facts.Node, t facts.Takeover) facts.Claim {
+func keptWaiting(n *facts.Node, t nodes.Takeover) facts.Claim {
 	until := t.EndNs(n.Case)
 	end := max(until, t.BackNs)
 	if t.BackNs == 0 {
@@ -114,7 +118,7 @@ func keptWaiting(n *facts.Node, t facts.Takeover) facts.Claim {
 	})
 }
 
-func (f *Finding) supportTakeover(n *facts.Node, t facts.Takeover) {
+func (f *Finding) supportTakeover(n *facts.Node, t nodes.Takeover) {
 	slots := "its place"
 	if t.Slots > 0 {
 		slots = fmt.Sprintf("its %d slots", t.Slots)
@@ -141,16 +145,16 @@ func (f *Finding) supportTakeover(n *facts.Node, t facts.Takeover) {
 }
 
 // supportSilence says why it stopped answering.
-func (f *Finding) supportSilence(n *facts.Node, t facts.Takeover) {
+func (f *Finding) supportSilence(n *facts.Node, t nodes.Takeover) {
 	switch {
 	case t.StoppedNs > 0:
-		f.support(n.StateSource(), float64(t.StoppedNs), "ns",
+		f.support(mainthread.StateSource(n), float64(t.StoppedNs), "ns",
 			"its process was stopped for at least %s of that (a signal, a debugger or the freezer)",
 			format.Brief(t.StoppedNs))
 	case t.ConnsRefused:
-		f.support(recording.SourceProbe, float64(n.RefusedSince(t.DownNs)), "connections",
+		f.support(recording.SourceProbe, float64(nodes.RefusedSince(n, t.DownNs)), "connections",
 			"nothing listened at its address: %s refused, so its process had ended",
-			counted(n.RefusedSince(t.DownNs), "connection"))
+			counted(nodes.RefusedSince(n, t.DownNs), "connection"))
 	default:
 		f.doubt(recording.SourceProbe, 0, "",
 			"why it stopped answering was not seen: its port was not closed, and its process not watched")
@@ -162,8 +166,8 @@ func (f *Finding) supportSilence(n *facts.Node, t facts.Takeover) {
 
 // doubtAfterwards: callers that are refused go elsewhere. An old master that is only silent may hold its callers long
 // after the window, and slowpath's own connection does not show it.
-func (f *Finding) doubtAfterwards(n *facts.Node, t facts.Takeover) {
-	if t.Pending || t.ConnsRefused || t.BackNs > 0 || t.StoppedNs > 0 || n.HostWatched() ||
+func (f *Finding) doubtAfterwards(n *facts.Node, t nodes.Takeover) {
+	if t.Pending || t.ConnsRefused || t.BackNs > 0 || t.StoppedNs > 0 || mainthread.HostWatched(n) ||
 		n.Rec.SeesCalls() {
 		return
 	}
@@ -174,7 +178,7 @@ func (f *Finding) doubtAfterwards(n *facts.Node, t facts.Takeover) {
 }
 
 func (f *Finding) supportNodeTimeout(n *facts.Node) {
-	if ms := n.NodeTimeoutMs(); ms > 0 {
+	if ms := nodes.NodeTimeoutMs(n); ms > 0 {
 		f.support(recording.SourceServer, float64(ms), "ms",
 			"cluster-node-timeout is %d ms: only then do the other nodes suspect a node; "+
 				"to agree and vote takes a second or two more", ms)
@@ -185,7 +189,7 @@ func (f *Finding) supportNodeTimeout(n *facts.Node) {
 func (f *Finding) supportClusterDown(n *facts.Node) bool {
 	var refused float64
 	for _, one := range n.Nodes {
-		counted, _ := one.ErrorCount("CLUSTERDOWN")
+		counted, _ := nodes.ErrorCount(one, "CLUSTERDOWN")
 		refused += counted
 	}
 	if refused > 0 {
@@ -202,10 +206,10 @@ const closedAfterNs = int64(1e9)
 
 // supportUsersOf says what became of the connected clients.
 func (f *Finding) supportUsersOf(n *facts.Node, w facts.Span) {
-	var callers []*facts.Caller
+	var callers []*caller.Caller
 	closed, waiting := 0, 0
-	for _, c := range n.ClientCallers() {
-		gone := c.ConnsWhere(func(k *facts.Conn) bool {
+	for _, c := range caller.ClientCallers(n) {
+		gone := c.ConnsWhere(func(k *caller.Conn) bool {
 			return k.CloseNs >= w.FromNs && k.CloseNs <= w.ToNs+closedAfterNs
 		})
 		for _, k := range gone {
@@ -217,7 +221,7 @@ func (f *Finding) supportUsersOf(n *facts.Node, w facts.Span) {
 	}
 	if closed > 0 {
 		text := fmt.Sprintf("%s of its callers ended with it (%s)", counted(closed, "connection"),
-			facts.CallerNames(callers))
+			caller.CallerNames(callers))
 		if waiting > 0 {
 			text += fmt.Sprintf(", with %s unanswered", counted(waiting, "call"))
 		}
@@ -227,7 +231,7 @@ func (f *Finding) supportUsersOf(n *facts.Node, w facts.Span) {
 	for e := range n.Rec.Conns(n.Address, recording.KindClose) {
 		if e.Reason == recording.CloseRefused && e.Side == recording.Client && e.TimeNs >= w.FromNs &&
 			e.TimeNs <= w.ToNs {
-			refused[n.ProcessName(e.PID, e.Comm)]++
+			refused[hosts.ProcessName(n.Case, e.PID, e.Comm)]++
 		}
 	}
 	if all := refused.Total(); all > 0 {
@@ -241,7 +245,7 @@ func (f *Finding) supportUsersOf(n *facts.Node, w facts.Span) {
 // Bound: arithmetic, it is part of an advice.
 const slowToGiveUpMs = 5000
 
-func failoverFix(n *facts.Node, t facts.Takeover) []remedy.Step {
+func failoverFix(n *facts.Node, t nodes.Takeover) []remedy.Step {
 	why := remedy.Step{ID: "find-why-it-ended", Kind: remedy.Change, Where: "the host of the old master"}
 	switch {
 	case t.StoppedNs > 0:
@@ -253,7 +257,7 @@ func failoverFix(n *facts.Node, t facts.Takeover) []remedy.Step {
 	}
 	fix := []remedy.Step{why}
 	at := stillThere(n, t)
-	switch ms := n.NodeTimeoutMs(); {
+	switch ms := nodes.NodeTimeoutMs(n); {
 	case ms > slowToGiveUpMs:
 		s := remedy.ConfigSetAll(at, "shorter-node-timeout", "cluster-node-timeout", strconv.Itoa(slowToGiveUpMs),
 			"The window is about that long, plus a second or two")
@@ -282,12 +286,12 @@ func failoverFix(n *facts.Node, t facts.Takeover) []remedy.Step {
 }
 
 // stillThere is a node that commands for the cluster can begin at: n itself may be the master that is gone.
-func stillThere(n *facts.Node, t facts.Takeover) *facts.Node {
+func stillThere(n *facts.Node, t nodes.Takeover) *facts.Node {
 	if t.NewMaster != nil {
 		return t.NewMaster
 	}
 	for _, one := range n.Nodes {
-		if _, gone := one.Takeover(); !gone {
+		if _, gone := nodes.TakeoverOf(one); !gone {
 			return one
 		}
 	}

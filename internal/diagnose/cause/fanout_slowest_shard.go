@@ -8,6 +8,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -23,7 +24,7 @@ var fanoutSlowestShard = Cause{
 }
 
 func explainFanout(n *facts.Node) *Finding {
-	all := n.Fanouts()
+	all := nodes.Fanouts(n)
 	shares := map[string]float64{}
 	for process, f := range all {
 		if s := f.Share(); s >= minFanoutShare {
@@ -61,7 +62,7 @@ func ofClient(a account.Account) (ns int64) {
 
 func isOfClient(s account.Segment) bool { return s.Actor == account.Client || s.Actor == account.App }
 
-func (f *Finding) supportFanout(n *facts.Node, o *facts.Fanout) {
+func (f *Finding) supportFanout(n *facts.Node, o *nodes.Fanout) {
 	f.support(recording.SourceTap, float64(o.WithOthers), "looks",
 		"in %d of %d samples of slow calls of %s that waited, it had asked other nodes at the same time "+
 			"(up to %d nodes in all), had their replies within %s, and sent them nothing more; "+

@@ -3,6 +3,8 @@ package cause
 import (
 	"slowpath/internal/diagnose/changes"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/law"
 	"slowpath/internal/diagnose/remedy"
 )
@@ -36,7 +38,7 @@ type Finding struct {
 	FixSteps []remedy.Step `json:"fix_steps"`
 	See      []string      `json:"see"`
 	// Culprits are whose behaviour has to change, the worst first; none where that is not known, or it is nobody's.
-	Culprits []facts.Culprit `json:"culprits,omitempty"`
+	Culprits []caller.Culprit `json:"culprits,omitempty"`
 	// Changes are what was changed before, those first that the mechanism of the cause names.
 	Changes []changes.Cited `json:"changes,omitempty"`
 	// Because is the id of the root cause of which this finding is a consequence, if any.
@@ -103,7 +105,7 @@ func (f *Finding) infer() {
 
 // loseOfCalls claims a share of the time of all calls to a node, with what it claims of slow calls among it.
 func (f *Finding) loseOfCalls(n *facts.Node, share float64, eachNs int64) {
-	if ns := share*n.CallTimeNs() - f.slowNs(n); ns > 0 {
+	if ns := share*connection.CallTimeNs(n) - f.slowNs(n); ns > 0 {
 		f.infer()
 		f.lose(n, facts.LostInCalls, ns, eachNs)
 	}
@@ -121,7 +123,7 @@ func (f *Finding) slowNs(n *facts.Node) (ns float64) {
 func (f *Finding) loseBeside(n *facts.Node, kind facts.LossKind, share float64, eachNs int64) {
 	if part := min(share, mostPattern); part > 0 {
 		f.infer()
-		f.lose(n, kind, part/(1-part)*n.LostNs(facts.LostInCalls), eachNs)
+		f.lose(n, kind, part/(1-part)*connection.LostNs(n, facts.LostInCalls), eachNs)
 	}
 }
 
@@ -130,7 +132,7 @@ func (f *Finding) loseBeside(n *facts.Node, kind facts.LossKind, share float64, 
 func (f *Finding) loseWhile(n *facts.Node, gone facts.Spans) {
 	part := min(float64(gone.TotalNs())/float64(n.EndNs-n.StartNs), mostPattern)
 	slow := f.slowNs(n)
-	if ns := part/(1-part)*(n.CallTimeNs()-slow) - slow; ns > 0 {
+	if ns := part/(1-part)*(connection.CallTimeNs(n)-slow) - slow; ns > 0 {
 		f.infer()
 		f.lose(n, facts.LostWaiting, ns, facts.HealthyMaxNs)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -47,7 +48,7 @@ func forkLess(n *facts.Node, why string) []remedy.Step {
 	who := ""
 	if calls > 0 {
 		who = fmt.Sprintf(" (%s during the watch%s)", facts.TimesText(int(calls)),
-			n.FromText([]account.Suspect{{Command: "BGSAVE", Kind: account.KindCommand}}))
+			caller.FromText(n, []account.Suspect{{Command: "BGSAVE", Kind: account.KindCommand}}))
 	}
 	return []remedy.Step{{
 		ID: "snapshot-on-replica", Kind: remedy.Change,

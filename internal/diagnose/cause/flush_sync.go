@@ -5,6 +5,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -19,7 +21,7 @@ var flushSync = Cause{
 }
 
 func explainFlush(n *facts.Node) *Finding {
-	h := n.ClaimOfKind(facts.KindFlush)
+	h := mainthread.ClaimOfKind(n, mainthread.KindFlush)
 	if !h.Matters() {
 		return nil
 	}
@@ -28,7 +30,7 @@ func explainFlush(n *facts.Node) *Finding {
 	f.Title = worst.Command + " frees all keys in the main thread, and all other calls wait for it"
 	f.supportCommands(n, h.Suspects)
 	f.supportWaits(n, h, worst.Command)
-	if fell := n.MemoryFall(worst); fell > facts.MinFreeBytes {
+	if fell := n.MemoryFall(worst); fell > mainthread.MinFreeBytes {
 		f.support(recording.SourceServer, fell, "bytes", "used_memory fell by %.0f MB", fell/1e6)
 	}
 	f.doubtStopped(n, h)
@@ -53,6 +55,6 @@ func flushFix(n *facts.Node, ss []account.Suspect, sync bool) (fix []remedy.Step
 	return append(fix, remedy.Step{
 		ID: "flush-async", Kind: remedy.Change, Or: sync, Since: "Redis 4.0", Restart: "the application",
 		Text: fmt.Sprintf("Send %s ASYNC%s: it frees in a background thread", format.Name(ss[0].Command),
-			n.FromText(ss)),
+			caller.FromText(n, ss)),
 	})
 }

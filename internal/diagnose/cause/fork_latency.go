@@ -3,6 +3,7 @@ package cause
 import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -23,8 +24,9 @@ var forkLatency = Cause{
 const notableForkNs = int64(10e6)
 
 func explainFork(n *facts.Node) *Finding {
-	h := n.ClaimOfSuspects(func(s account.Suspect) bool {
-		return s.DurationNs >= notableForkNs && (s.Kind == account.KindFork || n.KindOf(s) == facts.KindFork)
+	h := mainthread.ClaimOfSuspects(n, func(s account.Suspect) bool {
+		return s.DurationNs >= notableForkNs &&
+			(s.Kind == account.KindFork || mainthread.KindOf(n, s) == mainthread.KindFork)
 	})
 	if h.Ns == 0 {
 		return nil

@@ -7,6 +7,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -22,13 +24,13 @@ var frameworkHiddenKeys = Cause{
 }
 
 func explainFramework(n *facts.Node) *Finding {
-	h := n.ClaimOfKind(facts.KindFrameworkKeys)
+	h := mainthread.ClaimOfKind(n, mainthread.KindFrameworkKeys)
 	if !h.Matters() {
 		return nil
 	}
 	f := finding(n, h.Claim)
 	worst := h.Suspects[0]
-	framework := n.FrameworkOf(worst)
+	framework := mainthread.FrameworkOf(n, worst)
 	f.Title = fmt.Sprintf("%s sends %s for a harmless-looking call, and all other calls wait", framework, worst.Command)
 	f.supportCommands(n, h.Suspects)
 	f.supportFramework(n, worst, framework)
@@ -63,9 +65,9 @@ func (f *Finding) supportFramework(n *facts.Node, s account.Suspect, framework s
 			"%s of %s in SLOWLOG with patterns in the form of %s keys", counted(entries, "entry", "entries"), s.Command,
 			framework)
 	}
-	for _, c := range n.Clients() {
+	for _, c := range caller.Clients(n) {
 		if c.Addr == s.Client && c.LibName != "" {
-			f.support(recording.SourceServer, 0, "", "CLIENT LIST: %s%s", c.Addr, facts.LibraryText(c))
+			f.support(recording.SourceServer, 0, "", "CLIENT LIST: %s%s", c.Addr, caller.LibraryText(c))
 			break
 		}
 	}
@@ -144,12 +146,13 @@ func frameworkFix(n *facts.Node, framework string, s account.Suspect) (fix []rem
 	}
 	if len(fix) == 0 {
 		fix = append(fix, changed("clear-less", fmt.Sprintf("Find the call of %s behind %s%s: usually one that "+
-			"clears, counts or lists everything", framework, format.Name(s.Command), n.FromText([]account.Suspect{s}))))
+			"clears, counts or lists everything", framework, format.Name(s.Command),
+			caller.FromText(n, []account.Suspect{s}))))
 	}
 	for i := range fix {
 		fix[i].Or = i > 0
 	}
-	if forbid, ok := remedy.Forbid(n, s.Command, n.UserOf(s)); ok {
+	if forbid, ok := remedy.Forbid(n, s.Command, caller.UserOf(n, s)); ok {
 		fix = append(fix, forbid)
 	}
 	return fix

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -54,7 +56,7 @@ func fittingThreads(cores float64) float64 { return max(leastGoThreads, math.Cei
 const extraThreads = 2
 
 // throttledTogether is how many threads of a process were throttled at once, on average while any was.
-func throttledTogether(t *facts.Threads) float64 {
+func throttledTogether(t *hosts.Threads) float64 {
 	return float64(t.ThrottledNs) / float64(max(t.Throttled.TotalNs(), 1))
 }
 
@@ -70,7 +72,7 @@ type overQuota struct {
 
 // overQuotaOf judges a throttled process; false where nothing shows that its runtime, and not its work, exceeds the
 // quota.
-func overQuotaOf(n *facts.Node, t *facts.Threads) (o overQuota, ok bool) {
+func overQuotaOf(n *facts.Node, t *hosts.Threads) (o overQuota, ok bool) {
 	if t == nil || len(t.Throttled) == 0 {
 		return o, false
 	}
@@ -105,7 +107,7 @@ func (o overQuota) width(n *facts.Node) float64 {
 
 // quotaOf is the quota of a process's cgroup according to its files.
 func quotaOf(n *facts.Node, pid int) (cores float64, cgroup string) {
-	path := n.CgroupPath(pid)
+	path := hosts.CgroupPath(n.Case, pid)
 	quota, _ := n.CgroupSeries(path, series.CgroupQuota).Last()
 	period, _ := n.CgroupSeries(path, series.CgroupPeriod).Last()
 	if path == "" || quota <= 0 || period <= 0 {
@@ -122,7 +124,7 @@ var runtimeThreads = []string{
 }
 
 // ownThreads reports whether most of the throttled time was that of threads that the runtime created for itself.
-func ownThreads(t *facts.Threads) bool {
+func ownThreads(t *hosts.Threads) bool {
 	var own int64
 	for comm, ns := range t.ThrottledByComm {
 		if slices.ContainsFunc(runtimeThreads, func(p string) bool { return strings.HasPrefix(comm, p) }) {
@@ -133,11 +135,11 @@ func ownThreads(t *facts.Threads) bool {
 }
 
 func explainMaxProcs(n *facts.Node) *Finding {
-	l := n.LateReads(true, facts.ThrottledUnreadNs)
+	l := caller.LateReadsOf(n, true, caller.ThrottledUnreadNs)
 	if l == nil {
 		return nil
 	}
-	all := n.ProcessThreads()
+	all := hosts.ProcessThreads(n.Case)
 	o, ok := overQuotaOf(n, all[l.PIDs[0]])
 	if !ok {
 		return nil

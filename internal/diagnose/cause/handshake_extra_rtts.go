@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -25,22 +27,22 @@ var handshakeExtraRTTs = Cause{
 const oneTrip = 1
 
 func explainHandshakes(n *facts.Node) *Finding {
-	callers := n.Callers()
-	var found []*facts.Caller
-	var most *facts.Caller
-	var fresh []*facts.Conn
+	callers := caller.Callers(n)
+	var found []*caller.Caller
+	var most *caller.Caller
+	var fresh []*caller.Conn
 	var extra int64
-	driven := n.OpenedForKnownReason(callers)
+	driven := connection.OpenedForKnownReason(n, callers)
 	for _, c := range callers {
-		greeted := c.ConnsWhere(func(k *facts.Conn) bool {
+		greeted := c.ConnsWhere(func(k *caller.Conn) bool {
 			return k.HandshakeRoundTrips() > oneTrip &&
 				!k.OpenedAheadOfUse(c.RoundTripNs())
 		})
-		if len(greeted) < facts.MinRedials {
+		if len(greeted) < connection.MinRedials {
 			continue
 		}
 		found = append(found, c)
-		habit := n.PoolCausesRedials(c)
+		habit := connection.PoolCausesRedials(n, c)
 		for _, k := range greeted {
 			if habit || driven[k] {
 				extra += k.HandshakeRoundTripNs() * int64(k.HandshakeRoundTrips()-oneTrip)
@@ -55,16 +57,16 @@ func explainHandshakes(n *facts.Node) *Finding {
 	if most == nil {
 		return nil
 	}
-	f := findingOfLosses(n.TotalOverhead(), n, extra)
+	f := findingOfLosses(connection.TotalOverhead(n.Case), n, extra)
 	if f == nil {
 		return nil
 	}
-	trips := facts.PercentilesOf(fresh, func(k *facts.Conn) int64 { return int64(k.HandshakeRoundTrips()) })
-	work := facts.PercentilesOf(fresh, (*facts.Conn).AppCalls)
+	trips := caller.PercentilesOf(fresh, func(k *caller.Conn) int64 { return int64(k.HandshakeRoundTrips()) })
+	work := caller.PercentilesOf(fresh, (*caller.Conn).AppCalls)
 	f.support(recording.SourceTap, float64(trips.Median), "round trips",
 		"each of %d new connections of %s took %s before its first command, where one is enough: %s", len(fresh),
-		most.Name, counted(trips.Median, "round trip"), facts.CommonHandshake(fresh))
-	cost := facts.PercentilesOf(fresh, (*facts.Conn).OpeningNs)
+		most.Name, counted(trips.Median, "round trip"), caller.CommonHandshake(fresh))
+	cost := caller.PercentilesOf(fresh, (*caller.Conn).OpeningNs)
 	f.support(recording.SourceTap, float64(cost.Median), "ns",
 		"that is %s, against %s for a call; each connection made %s", format.Brief(cost.Median),
 		format.Brief(most.RoundTripNs()),
@@ -73,11 +75,11 @@ func explainHandshakes(n *facts.Node) *Finding {
 		"it opens %s connections per second", format.Rounded(float64(len(fresh))/n.Seconds()))
 	if len(found) > 1 {
 		f.support(recording.SourceTap, float64(len(found)), "processes",
-			"%d processes do so: %s", len(found), facts.CallerNames(found))
+			"%d processes do so: %s", len(found), caller.CallerNames(found))
 	}
 	f.doubtRemote(most)
 	f.blameLoads(n, found...)
-	f.FixSteps = append(oneClient(n), handshakeFix(n, facts.CommonHandshake(fresh))...)
+	f.FixSteps = append(oneClient(n), handshakeFix(n, caller.CommonHandshake(fresh))...)
 	return f
 }
 

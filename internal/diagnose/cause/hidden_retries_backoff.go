@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -23,21 +25,21 @@ var hiddenRetriesBackoff = Cause{
 
 // retries are the unanswered attempts of a caller, each with the next one.
 type retries struct {
-	*facts.Caller
-	unanswered []*facts.Conn
+	*caller.Caller
+	unanswered []*caller.Conn
 	followed   []retry
 	waitNs     int64
 }
 
 // retry is an unanswered attempt with the connection that came next.
 type retry struct {
-	from, to *facts.Conn
+	from, to *caller.Conn
 	pauseNs  int64 // from giving up to the next dial
 }
 
 // retriesOf pairs each unanswered attempt of a caller with the next connection that began with the same request: same
 // command, same length.
-func retriesOf(c *facts.Caller, unanswered map[*facts.Conn]bool) retries {
+func retriesOf(c *caller.Caller, unanswered map[*caller.Conn]bool) retries {
 	a := retries{Caller: c}
 	for _, k := range c.Conns {
 		if unanswered[k] {
@@ -45,8 +47,9 @@ func retriesOf(c *facts.Caller, unanswered map[*facts.Conn]bool) retries {
 			a.waitNs += k.IdleNs
 		}
 	}
-	slices.SortStableFunc(a.unanswered, func(x, y *facts.Conn) int { return int(max(-1, min(1, x.CloseNs-y.CloseNs))) })
-	taken := map[*facts.Conn]bool{}
+	slices.SortStableFunc(a.unanswered,
+		func(x, y *caller.Conn) int { return int(max(-1, min(1, x.CloseNs-y.CloseNs))) })
+	taken := map[*caller.Conn]bool{}
 	for _, k := range a.unanswered {
 		for _, next := range c.Conns { // in order of their start
 			if from := next.OpenNs - next.DialNs; from < k.CloseNs || from > k.CloseNs+longestPause || taken[next] ||
@@ -78,13 +81,13 @@ func (a retries) byChance() bool {
 
 // pause is the time from giving up to the next dial.
 func (a retries) pause() facts.Percentiles {
-	var to []*facts.Conn
-	by := map[*facts.Conn]int64{}
+	var to []*caller.Conn
+	by := map[*caller.Conn]int64{}
 	for _, p := range a.followed {
 		to = append(to, p.to)
 		by[p.to] = p.pauseNs
 	}
-	return facts.PercentilesOf(to, func(k *facts.Conn) int64 { return by[k] })
+	return caller.PercentilesOf(to, func(k *caller.Conn) int64 { return by[k] })
 }
 
 // longestPause before another attempt: redis-py 6 and 7 limit theirs to 10 s, the longest default of the known
@@ -93,7 +96,7 @@ func (a retries) pause() facts.Percentiles {
 const longestPause = int64(10e9)
 
 // beganWith: the first command of a connection that does work is one that was unanswered on another.
-func beganWith(c *facts.Conn, k *facts.Conn) bool {
+func beganWith(c *caller.Conn, k *caller.Conn) bool {
 	if k.UnansweredOp == "" {
 		return false
 	}
@@ -105,7 +108,7 @@ func beganWith(c *facts.Conn, k *facts.Conn) bool {
 
 // longestChain is the longest chain of attempts.
 func (a retries) longestChain() int {
-	length, most := map[*facts.Conn]int{}, 1
+	length, most := map[*caller.Conn]int{}, 1
 	for _, p := range a.followed { // by the end of the first
 		length[p.to] = 2
 		if p.from.AppCalls() == 0 { // it was another attempt itself
@@ -117,11 +120,11 @@ func (a retries) longestChain() int {
 }
 
 func explainRetries(n *facts.Node) *Finding {
-	callers := n.Callers()
-	unanswered := n.NeverAnswered(callers)
+	callers := caller.Callers(n)
+	unanswered := connection.NeverAnswered(n, callers)
 	lost := map[string]bool{}
-	for _, s := range n.UnansweredRequests() {
-		if s.Retransmits >= facts.UnansweredRetransmits {
+	for _, s := range connection.UnansweredRequests(n) {
+		if s.Retransmits >= connection.UnansweredRetransmits {
 			lost[s.Client] = true // the request itself was lost
 		}
 	}
@@ -132,10 +135,10 @@ func explainRetries(n *facts.Node) *Finding {
 	}
 	var worst retries
 	var cost, paused int64
-	var found []*facts.Caller
+	var found []*caller.Caller
 	for _, c := range callers {
 		a := retriesOf(c, unanswered)
-		if len(a.unanswered) < facts.MinRedials {
+		if len(a.unanswered) < connection.MinRedials {
 			continue
 		}
 		found = append(found, c)
@@ -151,7 +154,7 @@ func explainRetries(n *facts.Node) *Finding {
 	if len(found) == 0 {
 		return nil
 	}
-	l := n.Overhead(callers)
+	l := connection.OverheadOf(n, callers)
 	l.SpentNs += paused // on no connection
 	f := findingOfLosses(l, n, cost+paused)
 	if f == nil {
@@ -160,7 +163,7 @@ func explainRetries(n *facts.Node) *Finding {
 	age := f.supportRetries(n, worst)
 	if len(found) > 1 {
 		f.support(recording.SourceTap, float64(len(found)), "processes",
-			"%d processes do so: %s", len(found), facts.CallerNames(found))
+			"%d processes do so: %s", len(found), caller.CallerNames(found))
 	}
 	f.doubtRemote(worst.Caller)
 	f.blameLoads(n, found...)
@@ -170,11 +173,11 @@ func explainRetries(n *facts.Node) *Finding {
 
 // supportRetries says how long the attempts of one caller waited, and what followed; it gives the timeout.
 func (f *Finding) supportRetries(n *facts.Node, a retries) facts.Percentiles {
-	age := facts.PercentilesOf(a.unanswered, func(k *facts.Conn) int64 { return k.IdleNs })
+	age := caller.PercentilesOf(a.unanswered, func(k *caller.Conn) int64 { return k.IdleNs })
 	f.support(recording.SourceTap, float64(len(a.unanswered)), "calls",
 		"%s gave up %s after %s (%s to %s) and closed the connections; the server answered others meanwhile", a.Name,
 		counted(len(a.unanswered), "call"), format.Brief(age.Median), format.Brief(age.P10), format.Brief(age.P90))
-	late, _ := n.AnsweredBeforeTimeout(age.Median)
+	late, _ := connection.AnsweredBeforeTimeout(n, age.Median)
 	f.support(recording.SourceTap, late, "calls",
 		"only %s took between %s and that: the replies given up on were not late, they never came",
 		counted(late, "call"), format.Brief(age.Median/2))
@@ -206,7 +209,7 @@ func (f *Finding) supportRetries(n *facts.Node, a retries) facts.Percentiles {
 // Bound: arithmetic, it decides what is listed.
 const firstRetry = 2
 
-func retriesFix(n *facts.Node, timeout facts.Percentiles, of []*facts.Caller) []remedy.Step {
+func retriesFix(n *facts.Node, timeout facts.Percentiles, of []*caller.Caller) []remedy.Step {
 	return append([]remedy.Step{{
 		ID: "past-the-proxy", Kind: remedy.Change, Restart: "the application",
 		Text: "Find out what loses the replies, a proxy, a balancer or a firewall on the path, and let callers use " +

@@ -7,6 +7,10 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
+	"slowpath/internal/diagnose/facts/mainthread"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -88,13 +92,14 @@ func workOfCluster(n *facts.Node) (own work, peers []work) {
 		if !known || is != primary {
 			continue
 		}
-		cores, _, ok := one.MainCores()
+		cores, _, ok := mainthread.MainCores(one)
 		if !ok {
 			continue
 		}
 		w := work{
-			node: one, cores: cores, perSecond: max(one.CommandsPerSecond()-one.OwnCommandsPerSecond(), 0),
-			slots: one.SlotsBefore(),
+			node: one, cores: cores,
+			perSecond: max(mainthread.CommandsPerSecond(one)-connection.OwnCommandsPerSecond(one), 0),
+			slots:     nodes.SlotsBefore(one),
 		}
 		if one == n {
 			own = w
@@ -111,10 +116,10 @@ func workOfCluster(n *facts.Node) (own work, peers []work) {
 // roleOf says whether this node is a master with slots, or a replica; known is false where it is neither, or did not
 // report it.
 func roleOf(n *facts.Node) (primary, known bool) {
-	if len(n.ClusterViews()) == 0 {
+	if len(nodes.ClusterViews(n)) == 0 {
 		return false, false
 	}
-	v := n.ClusterViews()[len(n.ClusterViews())-1]
+	v := nodes.ClusterViews(n)[len(nodes.ClusterViews(n))-1]
 	me, ok := v.Map.Node(v.SelfID)
 	return me.Primary, ok && (!me.Primary || len(me.Ranges) > 0)
 }
@@ -130,7 +135,7 @@ func medianWork(ws []work, of func(work) float64) float64 {
 }
 
 func (w work) source() string {
-	_, source, _ := w.node.MainCores()
+	_, source, _ := mainthread.MainCores(w.node)
 	return source
 }
 
@@ -152,7 +157,7 @@ func (f *Finding) supportSlots(own work, peers []work, cores float64) (uneven bo
 		return true
 	}
 	why := ", but some are requested far more than others, or share a hash tag"
-	if own.node.SlotUse().Usec > 0 {
+	if nodes.SlotUseOf(own.node).Usec > 0 {
 		why = "" // which slots have the load was counted
 	}
 	f.support(recording.SourceServer, float64(own.slots), "slots",
@@ -168,7 +173,7 @@ const listedSlots = 3
 // weighSlotUse names the slots that take most of the node's time, where it counts that: a hot key or hash tag is in
 // one of them. It returns them.
 func (f *Finding) weighSlotUse(n *facts.Node) []recording.SlotUse {
-	use := n.SlotUse()
+	use := nodes.SlotUseOf(n)
 	if use.Usec == 0 {
 		return nil
 	}
@@ -195,7 +200,7 @@ func (f *Finding) weighSlotUse(n *facts.Node) []recording.SlotUse {
 
 // supportHotCommand names the command that it serves more than its peers.
 func (f *Finding) supportHotCommand(n *facts.Node, own work, peers []work) {
-	top := n.TopCommand()
+	top := mainthread.TopCommand(n)
 	if top.Calls == 0 {
 		return
 	}
@@ -208,7 +213,7 @@ func (f *Finding) supportHotCommand(n *facts.Node, own work, peers []work) {
 
 // supportBusiest names the caller with the most calls to it.
 func (f *Finding) supportBusiest(n *facts.Node) {
-	users := n.ClientCallers()
+	users := caller.ClientCallers(n)
 	if len(users) == 0 {
 		return
 	}
@@ -242,7 +247,7 @@ func hotShardFix(n *facts.Node, uneven bool, hot []recording.SlotUse) []remedy.S
 			Command: remedy.ClusterCLI(n, "rebalance"),
 			Risk:    moves,
 		}, addNodes}
-	case len(hot) == 0 && n.SlotUse().Usec > 0:
+	case len(hot) == 0 && nodes.SlotUseOf(n).Usec > 0:
 		return []remedy.Step{{
 			ID: "move-busy-slots", Kind: remedy.Change, Risk: moves,
 			Text: "Move some of its busiest slots to its peers: " + list + " lists them",

@@ -5,6 +5,9 @@ import (
 	"strconv"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -19,7 +22,7 @@ var idleConnBlackholed = Cause{
 }
 
 // longestIdle is the longest pause of a connection before an answered call, as far as its sums show.
-func longestIdle(l facts.ConnTimeline) (ns int64) {
+func longestIdle(l caller.ConnTimeline) (ns int64) {
 	for s := range l.Steps() {
 		if s.Calls > 0 {
 			ns = max(ns, s.IdleNs/s.Calls)
@@ -29,12 +32,12 @@ func longestIdle(l facts.ConnTimeline) (ns int64) {
 }
 
 func explainBlackhole(n *facts.Node) *Finding {
-	var gone []facts.UnansweredRequest
+	var gone []connection.UnansweredRequest
 	busy := 0
-	for _, s := range n.UnansweredRequests() {
+	for _, s := range connection.UnansweredRequests(n) {
 		switch {
-		case s.Retransmits < facts.UnansweredRetransmits:
-		case s.IdleBeforeNs < facts.LongIdleNs:
+		case s.Retransmits < connection.UnansweredRetransmits:
+		case s.IdleBeforeNs < caller.LongIdleNs:
 			busy++
 		default:
 			gone = append(gone, s)
@@ -62,7 +65,7 @@ func explainBlackhole(n *facts.Node) *Finding {
 	}
 	var longestAlive, calls int64
 	alive := 0
-	for _, c := range n.Timelines() {
+	for _, c := range caller.Timelines(n) {
 		if lostConns[c.Client] {
 			continue
 		}
@@ -78,7 +81,7 @@ func explainBlackhole(n *facts.Node) *Finding {
 		counted(len(gone), "request"), format.Brief(longest), counted(again, "retransmission"), who.List(3))
 	f.support(recording.SourceTap, float64(limit.IdleBeforeNs), "ns",
 		"all of these connections had been idle, for at least %s: %s", format.Brief(limit.IdleBeforeNs),
-		facts.ClientLabel(limit.Client, limit.Caller))
+		caller.ClientLabel(limit.Client, limit.Caller))
 	if alive > 0 {
 		f.support(recording.SourceTap, float64(alive), "connections",
 			"%s had %s answered meanwhile; the longest pause was %s", counted(alive, "other connection"),
@@ -103,8 +106,8 @@ func explainBlackhole(n *facts.Node) *Finding {
 	if len(f.Against) > 1 { // one of these may be by chance
 		f.weaken(1)
 	}
-	if n.HostWatched() && n.StateNs(recording.KindFrozen) > longest/2 {
-		f.doubt(recording.SourceHost, float64(n.StateNs(recording.KindFrozen)), "ns",
+	if mainthread.HostWatched(n) && mainthread.StateNs(n, recording.KindFrozen) > longest/2 {
+		f.doubt(recording.SourceHost, float64(mainthread.StateNs(n, recording.KindFrozen)), "ns",
 			"the server was frozen for a time; but its kernel acknowledges "+
 				"what arrives, so nothing would be retransmitted")
 	}

@@ -2,6 +2,8 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/connection"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -18,11 +20,11 @@ var inlineRediscovery = Cause{
 }
 
 func explainInline(c *facts.Case, _ *Finding) *Finding {
-	r := c.Redirects()
+	r := nodes.RedirectsOf(c)
 	if r.Moved < minRedirects {
 		return nil
 	}
-	in := c.InlineFetches()
+	in := nodes.InlineFetches(c)
 	if !in.WaitsForMap(r.Moved) {
 		return nil
 	}
@@ -83,16 +85,16 @@ func explainInline(c *facts.Case, _ *Finding) *Finding {
 
 // inlineCost is what a call takes, and what waiting for the map adds, in nanoseconds: by the life of the connections
 // that were seen, else a new connection, its handshake and the map request.
-func inlineCost(c *facts.Case, in facts.InlineFetch) (trip, each float64) {
-	var asked facts.MapRefresh
+func inlineCost(c *facts.Case, in nodes.InlineFetch) (trip, each float64) {
+	var asked nodes.MapRefresh
 	var price int64
 	for _, n := range c.Nodes {
-		if r := n.MapRefresh(); r.Calls > asked.Calls {
+		if r := nodes.MapRefreshOf(n); r.Calls > asked.Calls {
 			asked = r
 		}
-		price = max(price, n.ConnectionCost().OpeningNs)
+		price = max(price, connection.ConnectionCostOf(n).OpeningNs)
 	}
-	trip, question := c.CallAndMapNs(asked)
+	trip, question := nodes.CallAndMapNs(c, asked)
 	switch {
 	case in.MapConns > 0:
 		return trip, float64(in.MapConnLifeNs)

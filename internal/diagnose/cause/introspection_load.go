@@ -7,6 +7,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -24,14 +26,14 @@ var introspectionLoad = Cause{
 }
 
 func explainIntrospection(n *facts.Node) *Finding {
-	h := n.ClaimOfKind(facts.KindIntrospection)
-	monitors := n.Monitors()
+	h := mainthread.ClaimOfKind(n, mainthread.KindIntrospection)
+	monitors := caller.Monitors(n)
 	share := monitorShare(n, len(monitors))
 	if share >= monitorMinShare {
 		h.Claim = add(h.Claim, monitored(n, share))
 	}
 	asked := introspectionShare(n)
-	d, _ := n.Demand()
+	d, _ := mainthread.DemandOf(n)
 	// Where the thread has no time left, calls queue for these commands, each too short to be seen.
 	pattern := d.Total() >= facts.SaturatedDemand && (asked >= introspectionPattern || share >= introspectionPattern)
 	if !h.Matters() && !pattern {
@@ -68,19 +70,19 @@ func explainIntrospection(n *facts.Node) *Finding {
 	return f
 }
 
-func (f *Finding) supportMonitors(n *facts.Node, monitors []facts.Client, share float64) {
+func (f *Finding) supportMonitors(n *facts.Node, monitors []caller.Client, share float64) {
 	c := monitors[0]
 	f.support(recording.SourceServer, float64(len(monitors)), "clients",
 		"CLIENT LIST: %s in MONITOR, one is %s%s for %d s", counted(len(monitors), "client"), c.Addr,
-		facts.LibraryText(c), c.Age)
+		caller.LibraryText(c), c.Age)
 	f.support(recording.SourceServer, share, "",
 		"each of %.0f commands per second is formatted and sent to them: about %.0f %% of the main thread's work",
-		n.CommandsPerSecond(), share*100)
+		mainthread.CommandsPerSecond(n), share*100)
 	f.FixSteps = append(f.FixSteps, endMonitors(n, monitors))
 }
 
 // endMonitors closes the connections of MONITOR clients.
-func endMonitors(n *facts.Node, monitors []facts.Client) remedy.Step {
+func endMonitors(n *facts.Node, monitors []caller.Client) remedy.Step {
 	var kill []string
 	for _, c := range monitors {
 		by := []string{"ADDR", c.Addr}
@@ -116,12 +118,12 @@ func monitorShare(n *facts.Node, monitors int) float64 {
 	if monitors == 0 {
 		return 0
 	}
-	cores, _, ok := n.MainCores()
+	cores, _, ok := mainthread.MainCores(n)
 	if !ok || cores <= 0 {
 		cores = 1
 	}
 	each := float64(firstMonitorNs + (monitors-1)*nextMonitorNs)
-	return min(1, n.CommandsPerSecond()*each/1e9/cores)
+	return min(1, mainthread.CommandsPerSecond(n)*each/1e9/cores)
 }
 
 // introspectionShare is the share of the time that went to monitoring commands, without those of the watch.
@@ -134,13 +136,13 @@ func introspectionShare(n *facts.Node) float64 {
 }
 
 // introspection is what each of these commands took, the most expensive first.
-func introspection(n *facts.Node) []facts.CommandUse {
-	var out []facts.CommandUse
+func introspection(n *facts.Node) []mainthread.CommandUse {
+	var out []mainthread.CommandUse
 	for _, stat := range n.CountedCommands() {
 		command, usec := strings.ToUpper(strings.ReplaceAll(stat, "|", " ")), n.Growth(series.CommandUsec(stat))
-		if usec > 0 && account.Introspection(command) && !n.GrowsWithClients(command) {
+		if usec > 0 && account.Introspection(command) && !mainthread.GrowsWithClients(n, command) {
 			calls := n.Growth(series.CommandCalls(stat))
-			out = append(out, facts.CommandUse{Name: command, Calls: calls, Usec: usec})
+			out = append(out, mainthread.CommandUse{Name: command, Calls: calls, Usec: usec})
 		}
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Usec > out[j].Usec })
@@ -154,7 +156,7 @@ func monitored(n *facts.Node, share float64) facts.Claim {
 		if s.Suspect >= 0 {
 			return n.Ledger.Suspects[s.Suspect].Kind == account.KindBulk
 		}
-		return facts.IsUnexplainedWait(s) && (!n.HostWatched() || s.State == account.Busy ||
+		return facts.IsUnexplainedWait(s) && (!mainthread.HostWatched(n) || s.State == account.Busy ||
 			s.State == account.Unexplained)
 	})
 	cl.Ns = int64(float64(cl.Ns) * share)
@@ -203,7 +205,7 @@ func pollRarely(n *facts.Node, ss []account.Suspect) remedy.Step {
 		case !ok:
 			part = format.Name(s.Command)
 		}
-		parts = append(parts, part+n.FromText([]account.Suspect{s}))
+		parts = append(parts, part+caller.FromText(n, []account.Suspect{s}))
 	}
 	text := "Let one exporter ask every " + pollSeconds + " s, and only for what is used"
 	if len(parts) > 0 {

@@ -7,6 +7,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -36,14 +38,14 @@ const (
 )
 
 func explainIOThreads(n *facts.Node) *Finding {
-	t := n.IOThreads()
+	t := hosts.IOThreadsOf(n)
 	if t.Configured <= 1 {
 		return nil
 	}
 	if !t.Measured {
 		return ioThreadsByInfo(n, t)
 	}
-	main, _ := n.Demand()
+	main, _ := mainthread.DemandOf(n)
 	if float64(t.Configured) < t.CPUs || t.Run < minIOThreadCores || t.Wait/max(t.Total(),
 		1e-9) < ioThreadsWait &&
 		!t.ByQuota {
@@ -54,7 +56,7 @@ func explainIOThreads(n *facts.Node) *Finding {
 			main.Run < withinQuota*t.CPUs) || facts.IsUnexplainedWait(s)
 	})
 	f := finding(n, cl)
-	others := n.TotalNeighbourCores()
+	others := mainthread.TotalNeighbourCores(n)
 	mine := t.Total() / (t.Total() + others)
 	f.loseOfCalls(n, main.Wait/max(main.Total(), 1e-9), 0)
 	f.scale(min(1, 2*mine))
@@ -75,8 +77,8 @@ func explainIOThreads(n *facts.Node) *Finding {
 
 // supportOwnHolders says for how much of the main thread's time in the run queue the server's own threads had the CPU.
 func (f *Finding) supportOwnHolders(n *facts.Node) {
-	all, own := facts.SumWaits(n.Exact(account.RunQueue)), int64(0)
-	for _, s := range n.Exact(account.RunQueue) {
+	all, own := mainthread.SumWaits(mainthread.Exact(n, account.RunQueue)), int64(0)
+	for _, s := range mainthread.Exact(n, account.RunQueue) {
 		if strings.HasPrefix(s.Culprit, "io_thd") {
 			own += s.Ns()
 		}
@@ -90,7 +92,7 @@ func (f *Finding) supportOwnHolders(n *facts.Node) {
 
 // ioThreadsByInfo judges without the host: active I/O threads never sleep (redis 6.0 to 7.4), so what they lack of a
 // core each is the time that they waited for a CPU.
-func ioThreadsByInfo(n *facts.Node, t facts.IOThreads) *Finding {
+func ioThreadsByInfo(n *facts.Node, t hosts.IOThreads) *Finding {
 	active, _ := n.Series(series.IOThreadsActive).Max()
 	all := n.PerSecond(series.UsedCPUUser) + n.PerSecond(series.UsedCPUSys)
 	main := n.PerSecond(series.UsedCPUUserMainThread) + n.PerSecond(series.UsedCPUSysMainThread)
@@ -110,7 +112,7 @@ func ioThreadsByInfo(n *facts.Node, t facts.IOThreads) *Finding {
 	return f
 }
 
-func ioThreadsFix(n *facts.Node, t facts.IOThreads) []remedy.Step {
+func ioThreadsFix(n *facts.Node, t hosts.IOThreads) []remedy.Step {
 	fewer, cpus := "<fewer than the server has CPUs>", ""
 	if t.CPUs > 0 {
 		fewer, cpus = strconv.Itoa(max(1, int(t.CPUs)-1)), " (now "+format.Rounded(t.CPUs)+")"

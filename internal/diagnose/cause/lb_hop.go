@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -21,7 +22,7 @@ func explainHop(n *facts.Node) *Finding {
 	if len(next) == 0 {
 		return nil
 	}
-	several := !n.HasSingleReader(n.Ledger.PIDAt(n.Address))
+	several := !hosts.HasSingleReader(n.Case, n.Ledger.PIDAt(n.Address))
 	cl := n.ClaimOf(func(a account.Account) (times facts.StateTimes) {
 		for _, s := range a.Segments {
 			asleep := s.State == recording.Forward && s.Culprit == ""

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
@@ -28,7 +29,7 @@ func (e edge) process(libraries ...recording.Library) edge {
 
 // listed adds a client that reports its library to the server.
 func (e edge) listed(name, version string) edge {
-	return e.snapshot(recording.SourceServer, "clients", facts.Client{
+	return e.snapshot(recording.SourceServer, "clients", caller.Client{
 		Addr: "10.0.0.1:1", LibName: name,
 		LibVer: version,
 	})
@@ -168,7 +169,7 @@ func TestLibraryOfCaller(t *testing.T) {
 		},
 		"what its connections report": {
 			shop().snapshot(recording.SourceServer, "clients",
-				facts.Client{Addr: address(5000), LibName: "redis-py", LibVer: "7.0.0"}),
+				caller.Client{Addr: address(5000), LibName: "redis-py", LibVer: "7.0.0"}),
 			[]string{"py (redis-py 7.0.0 is in use here)"},
 		},
 		"only others are known": {
@@ -183,7 +184,7 @@ func TestLibraryOfCaller(t *testing.T) {
 		tt.rec.Index()
 		n := facts.New(tt.rec.Recording).Nodes[0]
 		var got []string
-		for _, row := range remedy.Choose(n, rows, n.Callers()[0]) {
+		for _, row := range remedy.Choose(n, rows, caller.Callers(n)[0]) {
 			got = append(got, row.Text)
 		}
 		if !reflect.DeepEqual(got, tt.want) {

@@ -6,6 +6,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -20,7 +22,7 @@ var luaOrMultiLong = Cause{
 }
 
 func explainLuaOrMulti(n *facts.Node) *Finding {
-	h := n.ClaimOfKind(facts.KindScriptOrMulti)
+	h := mainthread.ClaimOfKind(n, mainthread.KindScriptOrMulti)
 	busy := errors(n, "BUSY")
 	if !h.Matters() && busy == 0 {
 		return nil
@@ -50,7 +52,7 @@ func explainLuaOrMulti(n *facts.Node) *Finding {
 	if busy > 0 {
 		f.FixSteps = append(f.FixSteps, killScript(n, command))
 	}
-	f.FixSteps = append(f.FixSteps, scriptFix(command, n.FromText(h.Suspects))...)
+	f.FixSteps = append(f.FixSteps, scriptFix(command, caller.FromText(n, h.Suspects))...)
 	return f
 }
 

@@ -5,6 +5,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -30,12 +32,12 @@ const (
 
 func explainManyClients(n *facts.Node) *Finding {
 	clients, _ := n.Series(series.ConnectedClients).Max()
-	if clients < facts.ManyClients {
+	if clients < mainthread.ManyClients {
 		return nil
 	}
-	h := n.ClaimOfSuspects(func(s account.Suspect) bool {
+	h := mainthread.ClaimOfSuspects(n, func(s account.Suspect) bool {
 		return s.Kind == account.KindCommand &&
-			n.GrowsWithClients(s.Command)
+			mainthread.GrowsWithClients(n, s.Command)
 	})
 	queued := queuedCalls(n)
 	crowded := queued >= crowd && queued >= clients/crowdPart
@@ -59,16 +61,18 @@ func explainManyClients(n *facts.Node) *Finding {
 		q, _ := n.Queue()
 		f.loseOfCalls(n, q.Share(), q.WaitNs)
 		f.support(recording.SourceProbe, queued, "calls",
-			"about %.0f calls are queued at a time (%.0f commands per second, %s each)", queued, n.CommandsPerSecond(),
+			"about %.0f calls are queued at a time (%.0f commands per second, %s each)", queued,
+			mainthread.CommandsPerSecond(n),
 			format.Brief(q.MedianNs))
 	}
 	f.FixSteps = manyClientsFix(n, h)
 	return f
 }
 
-func manyClientsFix(n *facts.Node, h facts.SuspectClaim) (fix []remedy.Step) {
+func manyClientsFix(n *facts.Node, h mainthread.SuspectClaim) (fix []remedy.Step) {
 	if h.Matters() {
-		text := "Ask for INFO clients instead of CLIENT LIST" + n.FromText(h.Suspects) + ", which walks all connections"
+		text := "Ask for INFO clients instead of CLIENT LIST" + caller.FromText(n, h.Suspects) +
+			", which walks all connections"
 		if facts.ServerAtLeast(n, 6, 2) {
 			text += "; for single ones there is CLIENT LIST ID"
 		}
@@ -94,5 +98,5 @@ func queuedCalls(n *facts.Node) float64 {
 	if !ok {
 		return 0
 	}
-	return n.CommandsPerSecond() * float64(q.MedianNs) / 1e9
+	return mainthread.CommandsPerSecond(n) * float64(q.MedianNs) / 1e9
 }

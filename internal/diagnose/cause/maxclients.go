@@ -9,6 +9,9 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -24,7 +27,7 @@ var maxClients = Cause{
 }
 
 func explainMaxClients(n *facts.Node) *Finding {
-	refused := n.MaxclientsRefusals()
+	refused := nodes.MaxclientsRefusals(n)
 	rejected := n.Growth(series.RejectedConnections)
 	if refused == 0 && rejected == 0 {
 		return nil
@@ -63,7 +66,7 @@ func explainMaxClients(n *facts.Node) *Finding {
 			"the process has %s, its limit is %s", counted(used, "open file"), format.Thousands(files))
 	}
 	f.supportTurnedAway(n)
-	f.blameCrowds(n.Crowds())
+	f.blameCrowds(caller.Crowds(n))
 	if who := crowdOf(n); who != "" {
 		f.support(recording.SourceServer, 0, "", "most connections come from %s", who)
 	}
@@ -77,7 +80,7 @@ func (f *Finding) supportTurnedAway(n *facts.Node) {
 	for e := range n.Rec.Conns(n.Address, recording.KindClose) {
 		if e.Side == recording.Client && e.By == recording.Server && e.Calls == 0 && e.AgeNs > 0 {
 			away++
-			who[n.ProcessName(e.PID, e.Comm)]++
+			who[hosts.ProcessName(n.Case, e.PID, e.Comm)]++
 		}
 	}
 	if away > 0 {
@@ -100,7 +103,7 @@ func clientLimit(n *facts.Node) int {
 const mostOfCrowd = 0.25
 
 // blameCrowds adds who has so many connections that there are few for others.
-func (f *Finding) blameCrowds(crowds []facts.Crowd) {
+func (f *Finding) blameCrowds(crowds []caller.Crowd) {
 	all := 0
 	for _, c := range crowds {
 		all += c.Connections
@@ -115,8 +118,8 @@ func (f *Finding) blameCrowds(crowds []facts.Crowd) {
 // crowdOf names the callers with the most connections: by CLIENT LIST and the host, else the hosts that the server
 // counted.
 func crowdOf(n *facts.Node) string {
-	if crowds := n.Crowds(); len(crowds) > 0 {
-		return facts.CrowdsText(crowds, 3)
+	if crowds := caller.Crowds(n); len(crowds) > 0 {
+		return caller.CrowdsText(crowds, 3)
 	}
 	s, ok := n.Rec.SnapshotOf(recording.SourceServer, n.Address, "clients-summary")
 	var counts struct {
@@ -152,8 +155,8 @@ func maxClientsFix(n *facts.Node, limit, files int) []remedy.Step {
 		Text: "Keep pool size × processes below maxclients, with room for a rolling deployment (twice the processes) " +
 			"and for operators",
 	}
-	if crowds := n.Crowds(); len(crowds) > 0 {
-		smaller.Text += ". Most of the connections are those of " + facts.CrowdsText(crowds, 1)
+	if crowds := caller.Crowds(n); len(crowds) > 0 {
+		smaller.Text += ". Most of the connections are those of " + caller.CrowdsText(crowds, 1)
 	}
 	return append(fix, smaller)
 }
@@ -171,7 +174,7 @@ func raiseMaxClients(n *facts.Node, want, files int) remedy.Step {
 	s.Text += fmt.Sprintf(". It lets the process, which may open %d files, open enough for them: to keep that, set "+
 		"LimitNOFILE=%d in its unit (or ulimit -n)", files, want+spareFiles)
 	pid := "<the pid of the server>"
-	if p := n.ServerPID(); p > 0 {
+	if p := hosts.ServerPID(n); p > 0 {
 		pid = strconv.Itoa(p)
 	}
 	s.Command = fmt.Sprintf("prlimit --pid %s --nofile=%d:%d && %s", pid, want+spareFiles, want+spareFiles, s.Command)
@@ -186,7 +189,7 @@ func afterOneClosed(n *facts.Node, command string) string {
 		return command
 	}
 	ss := "ss"
-	if pid := n.ServerPID(); pid > 0 {
+	if pid := hosts.ServerPID(n); pid > 0 {
 		ss = fmt.Sprintf("nsenter -t %d -n ss", pid)
 	}
 	of := fmt.Sprintf("state established '( sport = :%s )'", port)

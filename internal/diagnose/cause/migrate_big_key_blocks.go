@@ -3,6 +3,9 @@ package cause
 import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/mainthread"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -19,7 +22,7 @@ var migrateBigKeyBlocks = Cause{
 
 // sentByServer reports whether it is known that a RESTORE is the other half of a MIGRATE.
 func sentByServer(n *facts.Node, s account.Suspect) bool {
-	return s.Command != "RESTORE" || facts.IsServerProcess(s.Process) || migratedElsewhere(n)
+	return s.Command != "RESTORE" || caller.IsServerProcess(s.Process) || migratedElsewhere(n)
 }
 
 // migratedElsewhere reports whether another watched node was asked to MIGRATE.
@@ -33,7 +36,8 @@ func migratedElsewhere(n *facts.Node) bool {
 }
 
 func explainMigrate(n *facts.Node) *Finding {
-	h := n.ClaimOfSuspects(func(s account.Suspect) bool { return facts.IsMigration(s) && !n.MigratedByProxy(s) })
+	h := mainthread.ClaimOfSuspects(n,
+		func(s account.Suspect) bool { return facts.IsMigration(s) && !nodes.MigratedByProxy(n, s) })
 	if !h.Matters() {
 		return nil
 	}

@@ -2,6 +2,8 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/mainthread"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -26,12 +28,12 @@ var movedRefreshStorm = Cause{
 const movedPolls = 3
 
 func explainMoved(c *facts.Case, _ *Finding) *Finding {
-	r := c.Redirects()
+	r := nodes.RedirectsOf(c)
 	var calls, usec, worst, lumped float64
 	var busiest *facts.Node
-	var asked facts.MapRefresh
+	var asked nodes.MapRefresh
 	for _, n := range c.Nodes {
-		one := n.MapRefresh()
+		one := nodes.MapRefreshOf(n)
 		calls, usec = calls+one.Calls, usec+one.Usec
 		if one.SubcommandsMerged {
 			lumped++
@@ -50,20 +52,20 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 		pollsWith(c, series.ErrorCount("MOVED")) < movedPolls {
 		return nil
 	}
-	in := c.InlineFetches()
-	if asked.Share < facts.MinRefreshShare && in.WaitsForMap(r.Moved) {
+	in := nodes.InlineFetches(c)
+	if asked.Share < nodes.MinRefreshShare && in.WaitsForMap(r.Moved) {
 		// the servers are hardly loaded by it: the cost is that calls wait for the map (inline-rediscovery)
 		return nil
 	}
-	changes := c.OwnersChanged()
+	changes := nodes.OwnersChanged(c)
 	if changes == 0 && len(r.OpenSlots) > 0 && r.Ask+r.TryAgain > 0 {
 		return nil // the owner stays: calls to an open slot that reach its target without ASKING get MOVED, too
 	}
 	f := &Finding{Of: c.Ledger.Calls()}
-	trip, wait := c.CallAndMapNs(asked)
+	trip, wait := nodes.CallAndMapNs(c, asked)
 	lost := r.Moved*trip + calls*wait
 	f.loseBeside(c.Nodes[0], facts.LostWaiting,
-		max(lost/max(lost+r.DataCalls*trip, 1), busiest.RefreshWaitShare(asked)), int64(lost/r.Moved))
+		max(lost/max(lost+r.DataCalls*trip, 1), nodes.RefreshWaitShare(busiest, asked)), int64(lost/r.Moved))
 	f.ofCalls(c.Nodes[0], max(asked.Share, r.Moved/(r.DataCalls+r.Moved)))
 	f.support(recording.SourceServer, r.Moved, "replies",
 		"%s got MOVED (%.1f per second; errorstats): %.1f %% of all calls", counted(r.Moved, "call"),
@@ -71,7 +73,7 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	f.support(recording.SourceServer, calls, "calls",
 		"the map was requested %.0f times (%s, %s of server time each): %s for each MOVED", calls, asked.Command,
 		format.Brief(int64(usec*1e3/calls)), format.Rounded(calls/r.Moved))
-	if asked.Share >= facts.MinRefreshShare {
+	if asked.Share >= nodes.MinRefreshShare {
 		f.support(recording.SourceServer, asked.Share, "of the time",
 			"%s: that takes %.1f %% of its main thread's time", busiest.Address, asked.Share*100)
 	}
@@ -84,7 +86,7 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 				"refresh, or ask a node that is behind) get MOVED as well")
 	}
 	f.supportWaitsForMap(in)
-	if in.Library != "" && !in.Guessed && asked.Share < facts.MinRefreshShare {
+	if in.Library != "" && !in.Guessed && asked.Share < nodes.MinRefreshShare {
 		// that they fetched the map less often than the library would does not prove that no call waited
 		f.weaken(1)
 	}
@@ -95,7 +97,7 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 			counted(failovers, "node"))
 	}
 	if len(asked.Requesters) > 0 {
-		f.support(busiest.StateSource(), float64(len(asked.Requesters)), "callers",
+		f.support(mainthread.StateSource(busiest), float64(len(asked.Requesters)), "callers",
 			"the map is requested by %s", asked.Requesters.List(3))
 	}
 	if r.Ask > r.Moved {
@@ -107,8 +109,8 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 
 // movedUncounted judges servers before 6.2, which do not count MOVED: slots were seen to change owner, and the map
 // requests load the servers.
-func movedUncounted(c *facts.Case, busiest *facts.Node, asked facts.MapRefresh) *Finding {
-	changes, pattern := c.OwnersChanged(), busiest.RefreshWaitShare(asked)
+func movedUncounted(c *facts.Case, busiest *facts.Node, asked nodes.MapRefresh) *Finding {
+	changes, pattern := nodes.OwnersChanged(c), nodes.RefreshWaitShare(busiest, asked)
 	if changes < minRedirects || pattern == 0 {
 		return nil
 	}
@@ -125,7 +127,7 @@ func movedUncounted(c *facts.Case, busiest *facts.Node, asked facts.MapRefresh) 
 
 // supportWaitsForMap says whether calls that get MOVED wait for the map: then each of them takes longer
 // (inline-rediscovery), else the cost is the load alone.
-func (f *Finding) supportWaitsForMap(in facts.InlineFetch) {
+func (f *Finding) supportWaitsForMap(in nodes.InlineFetch) {
 	switch {
 	case in.Library != "" && in.Guessed:
 		f.doubt(recording.SourceTap, 0, "",

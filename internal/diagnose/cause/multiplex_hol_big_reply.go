@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -60,7 +61,7 @@ func explainBigReply(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
 		"%s waited on their connection behind a big reply, up to %s in one call",
 		ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
-	who := facts.ClientLabel(longest.Conn, longest.Client)
+	who := caller.ClientLabel(longest.Conn, longest.Client)
 	f.support(recording.SourceTap, float64(bytes), "bytes",
 		"%s on %s: a reply of %.1f MB took %s; the largest of them had %.1f MB", longest.Op, who,
 		float64(longest.ReplyBytes)/1e6, format.Brief(longest.EndNs-longest.StartNs), float64(bytes)/1e6)

@@ -2,6 +2,9 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -37,17 +40,17 @@ func explainNPlusOne(n *facts.Node) *Finding {
 	if !ok || kept.Calls < floorCalls || kept.MinNs < tripNs || kept.P50Ns > floorSteady*kept.MinNs {
 		return nil // the path is not most of a call's time
 	}
-	work := n.ProbeWorkNs()
-	if kept.MinNs < floorOfWork*work || n.PathQueue().ConnectNs > 0 {
+	work := mainthread.ProbeWorkNs(n)
+	if kept.MinNs < floorOfWork*work || hosts.PathQueueOf(n).ConnectNs > 0 {
 		return nil // or its round trips were shorter once: fewer do not make its queue shorter
 	}
-	var chains []facts.ConnTimeline
+	var chains []caller.ConnTimeline
 	var calls, waits, all int64
 	sure, prompt := true, 1.0
-	for _, c := range n.Timelines() {
+	for _, c := range caller.Timelines(n) {
 		share, counted := promptShare(c)
 		k := chain(c, kept.MinNs, leastWait(counted))
-		if k.Calls == 0 || counted && share < dependent || n.InTurns(c.PID(), c.Conn) {
+		if k.Calls == 0 || counted && share < dependent || caller.InTurns(n, c.PID(), c.Conn) {
 			continue
 		}
 		sure = sure && counted
@@ -78,7 +81,7 @@ func explainNPlusOne(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, float64(work), "ns",
 			"the server works %s on such a call (commandstats)", format.Brief(work))
 	}
-	if top := n.TopCommand(); top.Calls > 0 && top.Calls >= float64(calls)/2 {
+	if top := mainthread.TopCommand(n); top.Calls > 0 && top.Calls >= float64(calls)/2 {
 		f.support(recording.SourceServer, top.Calls, "calls", "most of them are %s: %.0f calls", top.Name, top.Calls)
 	}
 	if sure {
@@ -97,7 +100,7 @@ func explainNPlusOne(n *facts.Node) *Finding {
 
 // explainChains finds requests that consist of many calls, each of which was seen.
 func explainChains(n *facts.Node) *Finding {
-	k := n.Chains()
+	k := caller.ChainsOf(n)
 	if k.Count == 0 {
 		return nil
 	}
@@ -107,10 +110,10 @@ func explainChains(n *facts.Node) *Finding {
 	f.lose(n, facts.LostWaiting, avoidable, int64(avoidable)/k.Count)
 	f.support(recording.SourceTap, float64(k.Count), "times",
 		"%s: %d calls of %s one after the other on a connection, each right after the reply before (%s), on average",
-		facts.TimesText(int(k.Count)), length, k.Ops.List(2), facts.CallerNames(k.Callers))
+		facts.TimesText(int(k.Count)), length, k.Ops.List(2), caller.CallerNames(k.Callers))
 	f.support(recording.SourceTap, float64(each), "ns", "together they take %s, %s each; no single one need be slow",
 		format.Brief(each), format.Brief(k.Ns/k.Calls))
-	if top := k.Ops.Top(1); len(top) > 0 && facts.Walks[top[0]] {
+	if top := k.Ops.Top(1); len(top) > 0 && caller.Walks[top[0]] {
 		f.Title = "A walk of the keyspace with SCAN asks for few keys at a time: thousands of round trips add up"
 		f.support(recording.SourceServer, float64(k.WorkNs/k.Calls), "ns",
 			"the server works %s for each of them: the rest is the way", format.Brief(k.WorkNs/k.Calls))
@@ -163,7 +166,7 @@ func (f *Finding) adviseBatches(far bool) {
 }
 
 // promptShare is the share of a connection's calls that were sent right after the reply before.
-func promptShare(l facts.ConnTimeline) (share float64, counted bool) {
+func promptShare(l caller.ConnTimeline) (share float64, counted bool) {
 	last, ok := l.LastSample()
 	if !ok || last.BackToBack < 0 {
 		return 0, false
@@ -182,7 +185,7 @@ func leastWait(counted bool) float64 {
 
 // chain is the use of a connection if it had one call after the other in flight, for at least a share of the time from
 // its first to its last second.
-func chain(l facts.ConnTimeline, trip int64, least float64) (sum facts.TimelineStep) {
+func chain(l caller.ConnTimeline, trip int64, least float64) (sum caller.TimelineStep) {
 	for s := range l.Steps() {
 		if sum.ToNs == 0 {
 			sum.FromNs = s.FromNs
@@ -194,7 +197,7 @@ func chain(l facts.ConnTimeline, trip int64, least float64) (sum facts.TimelineS
 	each := float64(sum.InFlightNs) / float64(max(sum.Calls, 1))
 	if float64(sum.InFlightNs) < least*all || float64(sum.Calls) < chainCalls*float64(sum.ToNs-sum.FromNs)/1e9 ||
 		each < oneAtATime*float64(trip) || each > notQueueing*float64(trip) {
-		return facts.TimelineStep{}
+		return caller.TimelineStep{}
 	}
 	return sum
 }

@@ -5,6 +5,9 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -56,7 +59,7 @@ type nagled struct {
 }
 
 func nagledConns(n *facts.Node, tripNs int64) nagled {
-	g := nagled{n, tripNs, n.NagleConns(), map[string]bool{}}
+	g := nagled{n, tripNs, connection.NagleConns(n), map[string]bool{}}
 	late, delayed := facts.NameCounts{}, facts.NameCounts{}
 	for _, a := range n.Ledger.Slow {
 		if a.Call.Source != recording.SourceTap || lateRequest(a) < n.Ledger.ThresholdNs {
@@ -107,7 +110,7 @@ func explainNagle(n *facts.Node) *Finding {
 		if !g.conns[a.Call.Conn] || g.delayedNs(a) == 0 {
 			return nil
 		}
-		who[facts.ClientLabel(a.Call.Conn, a.Call.Client)]++
+		who[caller.ClientLabel(a.Call.Conn, a.Call.Client)]++
 		ops[a.Call.Op]++
 		return facts.TimesOf(a, isRequestOnItsWay)
 	})
@@ -127,7 +130,7 @@ func explainNagle(n *facts.Node) *Finding {
 			"whether these clients set TCP_NODELAY was not seen: they run on other hosts")
 	}
 	f.weighACKs(n, int64(cl.Calls))
-	if d, ok := n.Demand(); ok && d.Measured && d.Total() < maxIdleDemand {
+	if d, ok := mainthread.DemandOf(n); ok && d.Measured && d.Total() < maxIdleDemand {
 		f.support(d.Source, d.Total(), "of the time",
 			"the server was busy only %.0f %% of the time: it did not make them wait", d.Total()*100)
 	}

@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -46,8 +49,8 @@ type hang struct {
 // hangs are the connections that still wait when the watch ends, the longest first.
 func hangs(n *facts.Node) []hang {
 	by := map[string]hang{}
-	for _, s := range n.UnansweredRequests() {
-		if wait := n.EndNs - s.SentNs; !s.ClosedByClient && s.Retransmits >= facts.UnansweredRetransmits {
+	for _, s := range connection.UnansweredRequests(n) {
+		if wait := n.EndNs - s.SentNs; !s.ClosedByClient && s.Retransmits >= connection.UnansweredRetransmits {
 			by[s.Client] = hang{s.Client, s.Caller, wait, s.Retransmits, recording.SourceTap}
 		}
 	}
@@ -63,9 +66,9 @@ func hangs(n *facts.Node) []hang {
 			continue
 		}
 		again, _ := n.Rec.Of(series.ConnResends, client).Last()
-		h := hang{client, n.ProcessName(w.PID, w.Comm), int64(wait), int(again), recording.SourceHost}
+		h := hang{client, hosts.ProcessName(n.Case, w.PID, w.Comm), int64(wait), int(again), recording.SourceHost}
 		if w.PID == 0 {
-			h.caller = n.HostText(client)
+			h.caller = caller.HostTextOf(n.Case, client)
 		}
 		if int64(wait) >= by[client].waitNs {
 			by[client] = h
@@ -86,7 +89,7 @@ func hangs(n *facts.Node) []hang {
 // meantToWait reports whether a connection waits because its command does, as the server reports: BLPOP, a
 // subscription, MONITOR, a replica.
 func meantToWait(n *facts.Node, address string) bool {
-	for _, c := range n.AllClients() {
+	for _, c := range caller.AllClients(n) {
 		if c.Addr == address && (strings.ContainsAny(c.Flags, "bPOSM") ||
 			facts.LongWaitCommands[strings.ToUpper(c.Cmd)]) {
 			return true
@@ -129,7 +132,7 @@ func explainNoTimeout(n *facts.Node) *Finding {
 	f.support(worst.source, float64(worst.waitNs), "ns",
 		"that is longer than the default timeouts of client libraries (2 to %s; Lettuce and PHP 60 s)",
 		format.Brief(timeoutsEndBy-1e9))
-	if again >= facts.UnansweredRetransmits {
+	if again >= connection.UnansweredRetransmits {
 		f.support(worst.source, float64(again), "times",
 			"the request was retransmitted %d times, at doubling intervals, without an acknowledgement: TCP "+
 				"gives up after about 15 minutes (tcp_retries2)", again)
@@ -138,7 +141,7 @@ func explainNoTimeout(n *facts.Node) *Finding {
 			"the request was acknowledged, so TCP has nothing to retransmit: without a timeout it waits for ever")
 	}
 	f.support(recording.SourceServer, 0, "", "the server answered others until the end")
-	if len(n.AllClients()) == 0 {
+	if len(caller.AllClients(n)) == 0 {
 		f.doubt(recording.SourceServer, 0, "",
 			"CLIENT LIST is not known: a blocking command (BLPOP, a subscription) looks the same")
 	}
@@ -153,7 +156,7 @@ func noTimeoutFix(n *facts.Node, hangs []hang, again int) []remedy.Step {
 	if kill, ok := closeHanging(hangs); ok {
 		steps = append(steps, kill)
 	}
-	if again < facts.UnansweredRetransmits {
+	if again < connection.UnansweredRetransmits {
 		return steps // the kernel has nothing to give up
 	}
 	return append(steps, remedy.Step{

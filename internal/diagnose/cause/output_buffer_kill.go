@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -19,7 +20,7 @@ var outputBufferKill = Cause{
 }
 
 func explainOutputKill(n *facts.Node) *Finding {
-	k, ok := n.OutputKills()
+	k, ok := outputKills(n)
 	if !ok {
 		return nil
 	}
@@ -36,13 +37,13 @@ func explainOutputKill(n *facts.Node) *Finding {
 			"before 7.4 the server does not count why it closes clients; its log says it")
 	}
 	f.Title = map[string]string{
-		facts.PubSubClients: "The server closes subscribers whose output buffer is full: they read messages more " +
+		pubSubClients: "The server closes subscribers whose output buffer is full: they read messages more " +
 			"slowly than they come",
-		facts.ReplicaClients: "The server closes replicas whose output buffer is full: each has to synchronise again",
+		replicaClients: "The server closes replicas whose output buffer is full: each has to synchronise again",
 	}[k.Limit.Class]
 	if len(k.Callers) > 0 {
 		what := "without a call, as subscribers have"
-		if k.Limit.Class == facts.NormalClients {
+		if k.Limit.Class == normalClients {
 			what = "that had calls"
 		}
 		f.support(recording.SourceTap, k.Count, "connections", "it closed connections %s: those of %s", what,
@@ -53,7 +54,7 @@ func explainOutputKill(n *facts.Node) *Finding {
 	return f
 }
 
-func (f *Finding) supportOutputLimit(n *facts.Node, k facts.OutputKills) {
+func (f *Finding) supportOutputLimit(n *facts.Node, k OutputKills) {
 	if l := k.Limit; l.Class != "" {
 		f.support(recording.SourceServer, float64(l.Hard), "bytes",
 			"client-output-buffer-limit %s: at %s, or %s for %d s", l.Class, format.Bytes(l.Hard), format.Bytes(l.Soft),
@@ -61,8 +62,8 @@ func (f *Finding) supportOutputLimit(n *facts.Node, k facts.OutputKills) {
 	}
 	if c := k.Largest; c.OMem > 0 {
 		f.support(recording.SourceServer, float64(c.OMem), "bytes",
-			"CLIENT LIST: %s (%s) had %s in its output buffer, last command %s", facts.ClientLabel(c.Addr, ""),
-			c.OutputClass(), format.Bytes(c.OMem), format.Name(c.Cmd))
+			"CLIENT LIST: %s (%s) had %s in its output buffer, last command %s", caller.ClientLabel(c.Addr, ""),
+			outputClass(c), format.Bytes(c.OMem), format.Name(c.Cmd))
 	}
 	if k.MostBytes > 0 {
 		f.support(recording.SourceServer, k.MostBytes, "bytes",
@@ -75,18 +76,18 @@ func (f *Finding) supportOutputLimit(n *facts.Node, k facts.OutputKills) {
 	}
 }
 
-func outputFix(n *facts.Node, l facts.OutputLimit) []remedy.Step {
+func outputFix(n *facts.Node, l OutputLimit) []remedy.Step {
 	raise := remedy.ConfigSet(n, "raise-output-limit", "client-output-buffer-limit",
 		fmt.Sprintf("%s %d %d %d", l.Class, 2*l.Hard, 2*l.Soft, l.SoftSeconds), "Give them twice the room").
 		Risking("each client that does not read may take so much memory")
 	switch l.Class {
-	case facts.PubSubClients:
+	case pubSubClients:
 		return []remedy.Step{{
 			ID: "read-at-once", Kind: remedy.Change, Restart: "the application",
 			Text: "Have the subscriber's connection read by a thread that does nothing else, and handle messages " +
 				"elsewhere, with a bounded queue; or use streams (XREADGROUP), where a slow reader loses nothing",
 		}, raise}
-	case facts.ReplicaClients:
+	case replicaClients:
 		return []remedy.Step{raise, {
 			ID: "faster-replica", Kind: remedy.Change,
 			Text: "Look at why the replica is slow to take what the master writes (disk while it loads, bandwidth), " +

@@ -3,7 +3,7 @@ package cause_test
 import (
 	"testing"
 
-	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/recording"
 )
 
@@ -14,7 +14,7 @@ func TestOutputBufferKill(t *testing.T) {
 			"timeout":                    "0",
 		}).info(map[string]float64{"connected_clients": 0})
 	}
-	subscriber := facts.Client{ID: 7, Addr: pathClient, Flags: "P", Cmd: "subscribe"}
+	subscriber := caller.Client{ID: 7, Addr: pathClient, Flags: "P", Cmd: "subscribe"}
 	counted := func(kills float64) edge {
 		return limits(newPath()).info(map[string]float64{"client_output_buffer_limit_disconnections": kills})
 	}

@@ -7,6 +7,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -46,10 +48,10 @@ type batch struct {
 }
 
 func (b *batch) oversized() bool {
-	return (b.calls >= facts.MinOversizedBatch || b.multi) && !b.transaction
+	return (b.calls >= mainthread.MinOversizedBatch || b.multi) && !b.transaction
 }
 
-func (b *batch) who() string { return facts.ClientLabel(b.client, b.process) }
+func (b *batch) who() string { return caller.ClientLabel(b.client, b.process) }
 
 func (b *batch) op() string {
 	if top := b.ops.Top(1); len(top) > 0 {
@@ -86,7 +88,7 @@ func batches(n *facts.Node) []*batch {
 			continue
 		}
 		name, _, _ := strings.Cut(d.Op, " ")
-		multi := d.Args > facts.MinOversizedBatch && facts.MultiKeyCommands[name]
+		multi := d.Args > mainthread.MinOversizedBatch && mainthread.MultiKeyCommands[name]
 		if !d.Sends && (b == nil || multi || b.multi || !b.more || e.TimeNs-b.lastNs() > batchGapNs) {
 			b = &batch{client: d.Client, multi: multi, ops: facts.NameCounts{}}
 			open[d.Client] = b
@@ -112,16 +114,18 @@ func explainOversized(n *facts.Node) *Finding {
 		}
 	}
 	served := facts.MergeSpans(works)
-	if n.LoopInstead(served) {
+	if mainthread.LoopInstead(n, served) {
 		return nil // what its commands set off takes the time: fewer of them at once take as much
 	}
 	others, own := 0, map[string]bool{}
 	for _, b := range slices.Concat(multi, piped) {
 		own[b.client] = true
 	}
-	w := n.WaitsForSuspects(func(s account.Suspect) bool { return n.KindOf(s) == facts.KindManyKeys })
+	w := mainthread.WaitsForSuspects(n,
+		func(s account.Suspect) bool { return mainthread.KindOf(n, s) == mainthread.KindManyKeys })
 	// What a segment waited for has one cause, this or another, where KindOf knows it.
-	named := n.WaitsForSuspects(func(s account.Suspect) bool { return n.KindOf(s) != facts.KindOther })
+	named := mainthread.WaitsForSuspects(n,
+		func(s account.Suspect) bool { return mainthread.KindOf(n, s) != mainthread.KindOther })
 	h := w.Claim(n.ClaimOf(func(a account.Account) facts.StateTimes {
 		times := w.OfCall(a)
 		times = append(times, served.TimesWithin(a, func(s account.Segment) bool {
@@ -156,7 +160,7 @@ func explainOversized(n *facts.Node) *Finding {
 }
 
 // loggedMulti is for commands with thousands of keys that only the server's own logs show.
-func loggedMulti(n *facts.Node, h facts.SuspectClaim) *Finding {
+func loggedMulti(n *facts.Node, h mainthread.SuspectClaim) *Finding {
 	f := finding(n, h.Claim)
 	worst := h.Suspects[0]
 	f.supportCommands(n, h.Suspects)
@@ -165,7 +169,10 @@ func loggedMulti(n *facts.Node, h facts.SuspectClaim) *Finding {
 	f.supportWaits(n, h, worst.Command)
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
-	f.FixSteps = []remedy.Step{smallerBatches(fewerKeys(worst.Command + n.FromText(h.Suspects[:1]))), batchesToReplica}
+	f.FixSteps = []remedy.Step{
+		smallerBatches(fewerKeys(worst.Command + caller.FromText(n, h.Suspects[:1]))),
+		batchesToReplica,
+	}
 	return f
 }
 
@@ -201,8 +208,8 @@ func (f *Finding) supportMulti(multi []*batch) {
 
 // doubtBatches says where something else made the loop slow meanwhile.
 func (f *Finding) doubtBatches(n *facts.Node) {
-	h := n.ClaimOfSuspects(func(s account.Suspect) bool {
-		return n.KindOf(s) == facts.KindSlowCommand && s.ArgCount < facts.MinOversizedBatch
+	h := mainthread.ClaimOfSuspects(n, func(s account.Suspect) bool {
+		return mainthread.KindOf(n, s) == mainthread.KindSlowCommand && s.ArgCount < mainthread.MinOversizedBatch
 	})
 	if h.Ns > 0 && len(h.Suspects) > 0 {
 		f.doubt(h.Suspects[0].Source, float64(h.Calls), "calls",

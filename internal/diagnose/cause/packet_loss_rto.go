@@ -3,6 +3,9 @@ package cause
 import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/connection"
+	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -23,33 +26,33 @@ const mostlyBusy = 0.8
 
 // probed is how many losses tail loss probes may have found: those that were no duplicates.
 func probed(n *facts.Node) float64 {
-	return max(n.Growth(series.TCPLossProbes)-n.SpuriousSegs(), 0)
+	return max(n.Growth(series.TCPLossProbes)-hosts.SpuriousSegs(n), 0)
 }
 
 func explainLoss(n *facts.Node) *Finding {
-	if limits := n.SizeLimits(); len(limits) > 0 {
+	if limits := hosts.SizeLimits(n); len(limits) > 0 {
 		return blackHole(n, limits)
 	}
-	l := n.PacketLoss()
-	overflow := n.AcceptQueue().DropsAreOwn
-	d, known := n.Demand()
+	l := hosts.PacketLossOf(n)
+	overflow := connection.AcceptQueueOf(n).DropsAreOwn
+	d, known := mainthread.DemandOf(n)
 	// The main thread's idle time distinguishes lost replies from a server that had no time to reply.
 	// A lost reply is retransmitted by a tail loss probe, or by a timer.
-	back := n.LostReplies()
-	replies := (back.Proven() || l.SeenOnPort && min(l.ServerSegs-n.SpuriousSegs(), l.LostSegs+probed(n)) > 0) &&
+	back := connection.LostRepliesOf(n)
+	replies := (back.Proven() || l.SeenOnPort && min(l.ServerSegs-hosts.SpuriousSegs(n), l.LostSegs+probed(n)) > 0) &&
 		!overflow &&
 		!(known && d.Total() > mostlyBusy)
 	match := func(a account.Account, s account.Segment) bool {
 		switch {
 		case s.Actor == account.Network && s.State == account.Retransmit:
 			return !(overflow && a.Call.Conn == "fresh")
-		case back.Proven() && facts.IsLostReply(s):
+		case back.Proven() && connection.IsLostReply(s):
 			return true
 		case !replies || a.Call.Source != recording.SourceProbe:
 			return false
 		}
 		// A lost reply is retransmitted by the server: the caller's socket does not count it.
-		return facts.IsUnexplainedWait(s) && s.Actor != account.Server && a.ExcessNs >= facts.MinTimeoutNs
+		return facts.IsUnexplainedWait(s) && s.Actor != account.Server && a.ExcessNs >= hosts.MinTimeoutNs
 	}
 	cl := n.Claim(match)
 	if !cl.Matters() {
@@ -89,7 +92,7 @@ func explainLoss(n *facts.Node) *Finding {
 	return f
 }
 
-func (f *Finding) supportRetransmitted(r facts.Retransmissions) {
+func (f *Finding) supportRetransmitted(r hosts.Retransmissions) {
 	if all := r.ByServer + r.ByClient; all > 0 {
 		f.support(recording.SourceTap, float64(all), "segments",
 			"on %s the retransmission timer expired, %s at the server, %s at clients of this host, after up to %s",
@@ -99,7 +102,7 @@ func (f *Finding) supportRetransmitted(r facts.Retransmissions) {
 }
 
 // lossOfOthers: the probe's packets arrive, those of other callers do not.
-func lossOfOthers(n *facts.Node, l facts.PacketLoss, overflow bool) *Finding {
+func lossOfOthers(n *facts.Node, l hosts.PacketLoss, overflow bool) *Finding {
 	// A peer that acknowledges late, or does not read, gets a tail loss probe (net/ipv4/tcp_output.c,
 	// tcp_send_loss_probe). Where nothing else was retransmitted, no segment is known to be lost, and no call waited
 	// for a timer.
@@ -108,10 +111,10 @@ func lossOfOthers(n *facts.Node, l facts.PacketLoss, overflow bool) *Finding {
 		l.LostSegs < lossShare*l.OutSegs {
 		return nil
 	}
-	callNs := n.ConnectionCost().CallNs
-	waited, served := l.TimerSegs*float64(facts.RTOMinNs), n.Growth(series.TotalCommandsProcessed)*float64(callNs)
+	callNs := connection.ConnectionCostOf(n).CallNs
+	waited, served := l.TimerSegs*float64(hosts.RTOMinNs), n.Growth(series.TotalCommandsProcessed)*float64(callNs)
 	f := &Finding{Of: n.Ledger.Calls()}
-	f.loseBeside(n, facts.LostWaiting, waited/(waited+served), facts.RTOMinNs)
+	f.loseBeside(n, facts.LostWaiting, waited/(waited+served), hosts.RTOMinNs)
 	f.support(recording.SourceHost, l.ServerSegs, "segments",
 		"the server's namespace retransmitted %.0f of %.0f segments (RetransSegs), %.2f "+
 			"%%; some on connections at the server's port", l.ServerSegs, l.OutSegs, 100*l.ServerSegs/max(l.OutSegs, 1))
@@ -123,7 +126,7 @@ func lossOfOthers(n *facts.Node, l facts.PacketLoss, overflow bool) *Finding {
 			"%.0f more were retransmitted again and again on connections where nothing came back: those "+
 				"are dead, which is no loss of single packets", l.UnansweredSegs)
 	}
-	if limited := n.WindowLimitedNs(); limited > 0 && l.LostSegs < l.ServerSegs {
+	if limited := hosts.WindowLimitedNs(n); limited > 0 && l.LostSegs < l.ServerSegs {
 		f.doubt(recording.SourceHost, l.ServerSegs-l.LostSegs, "segments",
 			"%.0f of these were not lost, and receivers kept their window closed for up to %s "+
 				"(TCP_INFO rwnd_limited): some are window probes", l.ServerSegs-l.LostSegs,
@@ -148,7 +151,7 @@ func lossFix(n *facts.Node) []remedy.Step {
 		Command: "sysctl -w net.ipv4.tcp_rto_min_us=20000",
 		Risk:    "on paths with longer round trips segments are retransmitted that were not lost",
 	}
-	if n.KernelBefore(6, 11) {
+	if hosts.KernelBefore(n, 6, 11) {
 		rto.Kind, rto.Since, rto.Command = remedy.Change, "", ""
 		rto.Text = "Until then, where round trips take less than 1 ms: rto_min 20ms in the route between the hosts, " +
 			"at both ends (ip route change), so that a loss costs 20 ms instead of 200 ms"
@@ -168,7 +171,7 @@ func (f *Finding) doubtLoss(n *facts.Node, cl, seen facts.Claim) {
 			"in most of these calls the caller's socket retransmitted nothing: that the "+
 				"reply was lost follows from the server's counters")
 	}
-	if b := n.AcceptQueue(); b.FreshRetransmitted > 0 && b.KeptRetransmitted == 0 && cl.Ns <= 2*seen.Ns {
+	if b := connection.AcceptQueueOf(n); b.FreshRetransmitted > 0 && b.KeptRetransmitted == 0 && cl.Ns <= 2*seen.Ns {
 		f.doubt(recording.SourceProbe, float64(b.FreshRetransmitted), "connections",
 			"only new connections lost segments, open ones did not: a full accept queue or a firewall does that")
 		f.weaken(1)
@@ -177,7 +180,7 @@ func (f *Finding) doubtLoss(n *facts.Node, cl, seen facts.Claim) {
 
 // weighAcks compares late acknowledgements with retransmissions and those without.
 func (f *Finding) weighAcks(n *facts.Node) {
-	a := n.Acknowledgements()
+	a := hosts.AcknowledgementsOf(n)
 	if a.Retransmitted > 0 {
 		f.support(recording.SourceTap, float64(a.Retransmitted), "replies",
 			"%s to clients at other addresses acknowledged late, up to %s after the send, "+
@@ -193,9 +196,9 @@ func (f *Finding) weighAcks(n *facts.Node) {
 	}
 }
 
-func (f *Finding) supportReplies(r facts.LostReplies) {
+func (f *Finding) supportReplies(r connection.LostReplies) {
 	f.support(recording.SourceTap, float64(r.Late), "replies",
 		"%s arrived at least %s after the server had sent them, up to %s; %d of them right after one end "+
 			"retransmitted: they were lost on the way to the caller",
-		counted(r.Late, "reply", "replies"), format.Brief(facts.MinTimeoutNs), format.Brief(r.MaxNs), r.Retransmitted)
+		counted(r.Late, "reply", "replies"), format.Brief(hosts.MinTimeoutNs), format.Brief(r.MaxNs), r.Retransmitted)
 }

@@ -6,6 +6,10 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
+	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -46,7 +50,7 @@ const mostBusy = 0.99
 
 // waits is how many times a call's own time a caller waits for a connection, by Erlang's formula: calls come at random
 // to as many connections as there are, each in use for the same share of the time.
-func waits(u facts.PoolUse) float64 {
+func waits(u connection.PoolUse) float64 {
 	busy := min(u.BusyShare, mostBusy) // a queue that grows for ever has no mean
 	load := busy * float64(len(u.Used))
 	b := 1.0
@@ -59,42 +63,42 @@ func waits(u facts.PoolUse) float64 {
 
 // hadMore reports whether more connections than there are now had concurrent calls during the watch: the pool closed
 // them, and may open more than these.
-func hadMore(u facts.PoolUse) bool {
-	used := facts.Caller{Conns: append(u.Caller.ConnsWhere((*facts.Conn).ClosedIdle), u.Used...)}
+func hadMore(u connection.PoolUse) bool {
+	used := caller.Caller{Conns: append(u.Caller.ConnsWhere((*caller.Conn).ClosedIdle), u.Used...)}
 	return used.MaxConcurrent() > len(u.Used)
 }
 
 func explainPoolWait(n *facts.Node) *Finding {
-	callers := n.Callers()
+	callers := caller.Callers(n)
 	if f := explainLibraryWaits(n, callers); f != nil {
 		return f
 	}
 	if f := explainHandovers(n, callers); f != nil {
 		return f
 	}
-	if d, ok := n.Demand(); ok && d.Total() >= facts.SaturatedDemand {
+	if d, ok := mainthread.DemandOf(n); ok && d.Total() >= facts.SaturatedDemand {
 		return nil // with more connections calls would wait at the server instead
 	}
 	inFlight := overlap(n, callers)
-	var worst facts.PoolUse
+	var worst connection.PoolUse
 	var waiting float64 // seconds of waiting per second
 	var mostLost, worstLonger float64
-	var found []*facts.Caller
+	var found []*caller.Caller
 	for _, c := range callers {
-		u, ok := n.PoolUseOf(c)
-		if _, seen := n.LibraryWaitsOf(c.PID); !ok || seen { // and it hardly waits
+		u, ok := connection.PoolUseOf(n, c)
+		if _, seen := hosts.LibraryWaitsOf(n.Case, c.PID); !ok || seen { // and it hardly waits
 			continue
 		}
 		each := float64(u.CallNs) / 1e9
 		many := servesMany(n, u, inFlight)
-		if len(u.Used) < poolConns || hadMore(u) || waits(u) < waitLong || facts.ClientTools[c.Comm] ||
-			slowShare(n, c) >= minSlowShare || (inFlight > overlaps || n.OneThreadEach(u)) && !many {
+		if len(u.Used) < poolConns || hadMore(u) || waits(u) < waitLong || mainthread.ClientTools[c.Comm] ||
+			slowShare(n, c) >= minSlowShare || (inFlight > overlaps || connection.OneThreadEach(n, u)) && !many {
 			continue
 		}
 		longer := waits(u)
 		if many { // no more threads can wait than there are
 			using := float64(len(u.Used)) * max(inFlight, 1)
-			longer = min(longer, (float64(n.ServedThreads(u))-using)/using)
+			longer = min(longer, (float64(connection.ServedThreads(n, u))-using)/using)
 		}
 		lost := u.CallsPerSecond * each * longer
 		waiting += lost
@@ -125,7 +129,7 @@ func explainPoolWait(n *facts.Node) *Finding {
 	}
 	if len(found) > 1 {
 		f.support(recording.SourceTap, float64(len(found)), "processes",
-			"%d processes do so: %s", len(found), facts.CallerNames(found))
+			"%d processes do so: %s", len(found), caller.CallerNames(found))
 	}
 	f.supportWaiters(n, worst, inFlight, waitNs)
 	f.FixSteps = poolWaitFix(n, worst)
@@ -135,8 +139,8 @@ func explainPoolWait(n *facts.Node) *Finding {
 // servesMany reports whether the threads that read the replies of a pool serve so many others that most of these wait:
 // of the calls that are in flight on a connection each may be another thread's. A connection that all threads share at
 // any time is no pool: there few calls are sent right after a reply.
-func servesMany(n *facts.Node, u facts.PoolUse, inFlight float64) bool {
-	served, each := n.ServedThreads(u), max(inFlight, 1)
+func servesMany(n *facts.Node, u connection.PoolUse, inFlight float64) bool {
+	served, each := connection.ServedThreads(n, u), max(inFlight, 1)
 	return served >= minServed && float64(served) >= servedTimes*each*float64(len(u.Used)) &&
 		u.PromptShare*each >= mostPrompt
 }
@@ -155,7 +159,7 @@ const (
 
 // supportWaiters says how long calls wait, and whether threads were seen for which a pool works. Else workers may have
 // connections of their own.
-func (f *Finding) supportWaiters(n *facts.Node, u facts.PoolUse, inFlight float64, waitNs int64) {
+func (f *Finding) supportWaiters(n *facts.Node, u connection.PoolUse, inFlight float64, waitNs int64) {
 	if !servesMany(n, u, inFlight) {
 		f.support(recording.SourceTap, float64(waitNs), "ns",
 			"at %s calls per second that come at random, such a pool makes them wait about %s before they are sent "+
@@ -167,18 +171,18 @@ func (f *Finding) supportWaiters(n *facts.Node, u facts.PoolUse, inFlight float6
 		return
 	}
 	f.Grade, f.Samples = Seen, int(u.CallsPerSecond*n.Seconds())
-	served := n.ServedThreads(u)
+	served := connection.ServedThreads(n, u)
 	f.support(recording.SourceTap, float64(served), "threads",
 		"the replies on each connection were for at least %d threads in turn, which slept until then: so many wait "+
 			"for each other, about %s before a call is sent", served, format.Brief(waitNs))
 }
 
 // overlap is how many calls are in flight on a busy connection: more than one where calls are pipelined or share it.
-func overlap(n *facts.Node, callers []*facts.Caller) float64 {
+func overlap(n *facts.Node, callers []*caller.Caller) float64 {
 	var ns int64
 	for _, h := range n.Rec.HistogramSums(recording.SourceTap) {
 		if h.Node == n.Address && strings.HasPrefix(h.Op, recording.Client+" ") {
-			_, sum := facts.TotalOf(h.Sum)
+			_, sum := connection.TotalOf(h.Sum)
 			ns += sum
 		}
 	}
@@ -191,10 +195,10 @@ func overlap(n *facts.Node, callers []*facts.Caller) float64 {
 
 // slowShare is the share of a caller's time in flight that its slow calls took above their baseline, from when they
 // were sent: what makes those slow keeps the connections in use, and more connections would not help.
-func slowShare(n *facts.Node, c *facts.Caller) float64 {
+func slowShare(n *facts.Node, c *caller.Caller) float64 {
 	var ns int64
 	for _, a := range n.Ledger.Slow {
-		if c.PID != 0 && facts.PIDOf(a.Call.Client) == c.PID {
+		if c.PID != 0 && hosts.PIDOf(a.Call.Client) == c.PID {
 			ns += max(0, a.ExcessNs-(a.Call.StartNs-a.Call.IntendedNs))
 		}
 	}
@@ -204,9 +208,9 @@ func slowShare(n *facts.Node, c *facts.Caller) float64 {
 // poolWaitSeen adds the goroutines or threads that wait for a connection. They are the fact itself, and need no other
 // evidence.
 func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
-	w, ok := c.WorstWait(facts.IsPoolWait)
+	w, ok := hosts.WorstWait(c, hosts.IsPoolWait)
 	if !ok || w.Share < minPoolWaitShare {
-		if f != nil && len(c.Applications()) > 0 && c.CallersAreAmong(c.Applications()) {
+		if f != nil && len(hosts.Applications(c)) > 0 && caller.CallersAreAmong(c, hosts.Applications(c)) {
 			return nil // all callers were profiled, and none of them waits
 		}
 		return f
@@ -232,13 +236,13 @@ func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 }
 
 // supportPoolTime says how long those wait.
-func (f *Finding) supportPoolTime(c *facts.Case, w facts.ThreadWait) {
+func (f *Finding) supportPoolTime(c *facts.Case, w hosts.ThreadWait) {
 	perSecond := usersPerSecond(c)
 	if perSecond < 1 {
 		return
 	}
 	ns, least := waitInPoolNs(c, w), ""
-	if !c.CallersAreAmong([]*facts.Application{w.App}) {
+	if !caller.CallersAreAmong(c, []*hosts.Application{w.App}) {
 		least = "at least "
 	}
 	f.support(recording.SourceProfile, float64(ns), "ns",
@@ -266,7 +270,7 @@ const (
 // queuesForConns reports whether the threads of a process queue for its connections: nearly each time another thread
 // uses one, it had slept until the one before gave it back, and had waited longer than calls take, and long enough
 // to be noticed. Where slow calls are what keeps the connections in use, more connections would not help.
-func queuesForConns(n *facts.Node, h facts.Handovers) bool {
+func queuesForConns(n *facts.Node, h caller.Handovers) bool {
 	return h.Handed >= minHandovers && h.MinShare >= someHandovers &&
 		h.WaitedNs/h.Handed >= waitLong*h.InFlightNs/h.Calls &&
 		n.LossNoticed(int64(h.WaitedNs/h.Handed), h.WaitedNs) &&
@@ -275,13 +279,13 @@ func queuesForConns(n *facts.Node, h facts.Handovers) bool {
 
 // explainLibraryWaits finds Go programs whose goroutines wait in the pool of their client library for longer than their
 // calls take, always or in slow calls.
-func explainLibraryWaits(n *facts.Node, callers []*facts.Caller) *Finding {
+func explainLibraryWaits(n *facts.Node, callers []*caller.Caller) *Finding {
 	slow := n.InStateOf(account.App, account.PoolWait)
 	var worst recording.LibraryWaits
-	var of facts.Handovers
+	var of caller.Handovers
 	var waited float64
 	for _, c := range callers {
-		w, ok := n.LibraryWaitsOf(c.PID)
+		w, ok := hosts.LibraryWaitsOf(n.Case, c.PID)
 		if !ok {
 			continue
 		}
@@ -293,7 +297,7 @@ func explainLibraryWaits(n *facts.Node, callers []*facts.Caller) *Finding {
 		waited += float64(w.WaitedNs)
 		if w.WaitedNs > worst.WaitedNs {
 			worst = w
-			of, _ = n.HandoversOf(c)
+			of, _ = caller.HandoversOf(n, c)
 		}
 	}
 	if worst.WaitedNs == 0 {
@@ -317,12 +321,12 @@ func explainLibraryWaits(n *facts.Node, callers []*facts.Caller) *Finding {
 }
 
 // explainHandovers finds threads that wait for the connection of another one.
-func explainHandovers(n *facts.Node, callers []*facts.Caller) *Finding {
-	var worst facts.Handovers
+func explainHandovers(n *facts.Node, callers []*caller.Caller) *Finding {
+	var worst caller.Handovers
 	var waited float64
 	slow := n.InStateOf(account.App, account.PoolWait)
 	for _, c := range callers {
-		h, ok := n.HandoversOf(c)
+		h, ok := caller.HandoversOf(n, c)
 		if !ok || !queuesForConns(n, h) || h.MinShare < minHandoverShare && !slow.Matters() {
 			continue
 		}
@@ -361,7 +365,7 @@ func explainHandovers(n *facts.Node, callers []*facts.Caller) *Finding {
 			"a thread makes %.0f calls on average before another one gets its connection: a transaction, or a "+
 				"connection that is kept for a request", calls)
 	}
-	if code, known := n.HolderCode(worst.PID); known {
+	if code, known := hosts.HolderCode(n, worst.PID); known {
 		f.support(recording.SourceProfile, float64(code.In), "samples",
 			"in %d of %d samples meanwhile the thread that gave it back was in %s", code.In, code.Samples,
 			format.Name(code.Text()))

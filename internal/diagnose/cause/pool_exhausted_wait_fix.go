@@ -5,12 +5,15 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 )
 
 // poolWaitFix is what helps where connections are always in use.
-func poolWaitFix(n *facts.Node, u facts.PoolUse) []remedy.Step {
+func poolWaitFix(n *facts.Node, u connection.PoolUse) []remedy.Step {
 	inUse := u.CallsPerSecond * float64(u.CallNs) / 1e9
 	size := int(inUse*2) + 2
 	if twice := 2 * len(u.Used); twice > size {
@@ -22,7 +25,7 @@ func poolWaitFix(n *facts.Node, u facts.PoolUse) []remedy.Step {
 }
 
 // largerPool gives the option of the caller's library, and why it should be that large.
-func largerPool(n *facts.Node, of *facts.Caller, size int, why string) []remedy.Step {
+func largerPool(n *facts.Node, of *caller.Caller, size int, why string) []remedy.Step {
 	steps := remedy.Steps(n, remedy.LargerPool, remedy.Values{"connections": size}, of)
 	if len(steps) == 0 {
 		return []remedy.Step{{
@@ -41,7 +44,7 @@ var holdForLessTime = remedy.Step{
 }
 
 // poolSeenFix is what helps where goroutines or threads were seen waiting for a connection.
-func poolSeenFix(w facts.ThreadWait) []remedy.Step {
+func poolSeenFix(w hosts.ThreadWait) []remedy.Step {
 	size := remedy.Step{
 		ID: string(remedy.LargerPool), Kind: remedy.Change, Restart: "the application",
 		Text: fmt.Sprintf("Size the pool for the waiting callers: %d are in calls at a time", w.Calls),

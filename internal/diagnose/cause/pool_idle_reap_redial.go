@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -23,20 +25,20 @@ var poolIdleReapRedial = Cause{
 const limitNear = 0.1
 
 func explainIdleReap(n *facts.Node) *Finding {
-	callers := n.Callers()
-	sum := facts.SumRedials(slices.DeleteFunc(n.PoolRedials(callers),
-		func(r facts.Redial) bool { return !r.ByIdleLimit() }))
+	callers := caller.Callers(n)
+	sum := connection.SumRedials(slices.DeleteFunc(connection.PoolRedials(n, callers),
+		func(r connection.Redial) bool { return !r.ByIdleLimit() }))
 	if len(sum.Callers) == 0 {
 		return nil
 	}
 	most := sum.Largest
-	f := findingOfLosses(n.Overhead(callers), n, sum.CostNs)
+	f := findingOfLosses(connection.OverheadOf(n, callers), n, sum.CostNs)
 	if f == nil {
 		return nil
 	}
 	f.Samples = sum.Count
-	idle := facts.PercentilesOf(most.Closed, func(k *facts.Conn) int64 { return k.IdleNs })
-	work := facts.PercentilesOf(most.Closed, (*facts.Conn).AppCalls)
+	idle := caller.PercentilesOf(most.Closed, func(k *caller.Conn) int64 { return k.IdleNs })
+	work := caller.PercentilesOf(most.Closed, (*caller.Conn).AppCalls)
 	f.support(recording.SourceTap, float64(idle.P10), "ns",
 		"%s closed %s, each after %s to %s without a call (median %s): an idle limit of %s", most.Name,
 		counted(len(most.Closed), "idle connection"), format.Brief(idle.P10), format.Brief(idle.P90),
@@ -52,7 +54,7 @@ func explainIdleReap(n *facts.Node) *Finding {
 		format.Rounded(float64(most.AppCalls())/n.Seconds()))
 	if len(sum.Callers) > 1 {
 		f.support(recording.SourceTap, float64(len(sum.Callers)), "processes",
-			"%d processes do so: %s", len(sum.Callers), facts.CallerNames(sum.Callers))
+			"%d processes do so: %s", len(sum.Callers), caller.CallerNames(sum.Callers))
 	}
 	if spare := most.SpareShare(); spare > 0 {
 		f.doubt(recording.SourceTap, spare, "of them",
@@ -70,7 +72,7 @@ func explainIdleReap(n *facts.Node) *Finding {
 }
 
 // keepIdleFix keeps connections for longer than the pauses are.
-func keepIdleFix(n *facts.Node, pauseNs int64, of ...*facts.Caller) []remedy.Step {
+func keepIdleFix(n *facts.Node, pauseNs int64, of ...*caller.Caller) []remedy.Step {
 	steps := offered(n, remedy.KeepIdle, nil,
 		fmt.Sprintf("The pool has to outlast pauses of %s and more", format.Brief(pauseNs)), of...)
 	for i := range steps {
@@ -83,7 +85,7 @@ func keepIdleFix(n *facts.Node, pauseNs int64, of ...*facts.Caller) []remedy.Ste
 // limit gives the bounds of the pool's idle limit: it kept connections that were idle as long as one was on average
 // between its calls, and closed those that were idle as long as one was at its end. AtLeast is 0 where each had one
 // call only.
-func limit(r facts.Redial) (atLeast, atMost int64) {
+func limit(r connection.Redial) (atLeast, atMost int64) {
 	atMost = r.Closed[0].IdleNs
 	for _, k := range r.Closed {
 		atMost = min(atMost, k.IdleNs)
@@ -92,7 +94,7 @@ func limit(r facts.Redial) (atLeast, atMost int64) {
 		}
 	}
 	if atLeast > atMost { // something else closed some
-		return 0, facts.PercentilesOf(r.Closed, func(k *facts.Conn) int64 { return k.IdleNs }).P10
+		return 0, caller.PercentilesOf(r.Closed, func(k *caller.Conn) int64 { return k.IdleNs }).P10
 	}
 	return atLeast, atMost
 }

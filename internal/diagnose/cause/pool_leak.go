@@ -5,6 +5,9 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -23,8 +26,8 @@ var poolLeak = Cause{
 }
 
 func explainLeak(n *facts.Node) *Finding {
-	callers := n.Callers()
-	all := n.Leaks(callers)
+	callers := caller.Callers(n)
+	all := connection.Leaks(n, callers)
 	if len(all) == 0 {
 		return nil
 	}
@@ -38,7 +41,7 @@ func explainLeak(n *facts.Node) *Finding {
 			worst = l
 		}
 	}
-	f := findingOfLosses(n.Overhead(callers), n, cost)
+	f := findingOfLosses(connection.OverheadOf(n, callers), n, cost)
 	if f == nil {
 		return nil
 	}
@@ -46,11 +49,11 @@ func explainLeak(n *facts.Node) *Finding {
 		"%s opened %s right before calls while its other ones were idle: %d of those were never used again%s",
 		worst.Name, counted(len(worst.Dialled), "connection"), len(worst.Leaked), left(worst))
 	f.supportSweeps(worst)
-	work := facts.PercentilesOf(worst.Leaked, (*facts.Conn).AppCalls)
+	work := caller.PercentilesOf(worst.Leaked, (*caller.Conn).AppCalls)
 	f.support(recording.SourceTap, float64(work.Median), "calls",
 		"they had made %d to %d calls; a pool gives an idle connection to the next caller before it dials", work.P10,
 		work.P90)
-	f.supportOpening(facts.Redial{Caller: worst.Caller, Dialled: worst.Dialled})
+	f.supportOpening(connection.Redial{Caller: worst.Caller, Dialled: worst.Dialled})
 	clients := n.Series(series.ConnectedClients)
 	if len(clients) > 1 && clients[len(clients)-1].Value > clients[0].Value {
 		f.support(recording.SourceServer, clients[len(clients)-1].Value, "clients",
@@ -65,7 +68,7 @@ func explainLeak(n *facts.Node) *Finding {
 }
 
 // left says what became of lost connections that nobody closes.
-func left(l facts.Leak) string {
+func left(l connection.Leak) string {
 	if len(l.GCSweeps) == 0 {
 		return ", and never closed"
 	}
@@ -73,16 +76,17 @@ func left(l facts.Leak) string {
 }
 
 // supportSweeps says what closed the lost connections.
-func (f *Finding) supportSweeps(l facts.Leak) {
+func (f *Finding) supportSweeps(l connection.Leak) {
 	if len(l.GCSweeps) == 0 {
 		return
 	}
-	most := slices.MaxFunc(l.GCSweeps, func(a, b facts.GCSweep) int { return cmp.Compare(len(a.Conns), len(b.Conns)) })
-	var all []*facts.Conn
+	most := slices.MaxFunc(l.GCSweeps,
+		func(a, b connection.GCSweep) int { return cmp.Compare(len(a.Conns), len(b.Conns)) })
+	var all []*caller.Conn
 	for _, s := range l.GCSweeps {
 		all = append(all, s.Conns...)
 	}
-	idle := facts.PercentilesOf(all, func(k *facts.Conn) int64 { return k.IdleNs })
+	idle := caller.PercentilesOf(all, func(k *caller.Conn) int64 { return k.IdleNs })
 	f.support(recording.SourceTap, float64(len(all)), "connections",
 		"the process closed %d such connections together, up to %d within %s, after %s to %s without a call: "+
 			"no idle limit and no pool does that; a garbage collector does", len(all), len(most.Conns),
@@ -90,12 +94,12 @@ func (f *Finding) supportSweeps(l facts.Leak) {
 }
 
 // lastClients are the lines of the newest CLIENT LIST, without slowpath's own.
-func lastClients(n *facts.Node) (out []facts.Client) {
+func lastClients(n *facts.Node) (out []caller.Client) {
 	s, ok := n.Rec.SnapshotOf(recording.SourceServer, n.Address, "clients")
 	if !ok {
 		return nil
 	}
-	for _, c := range facts.ParseClients(s.Body) {
+	for _, c := range caller.ParseClients(s.Body) {
 		if !c.Self {
 			out = append(out, c)
 		}
@@ -114,7 +118,7 @@ const minHeld = 2
 // leakSeen adds callers that wait in their pool for a connection while most connections are idle: their holders do not
 // use them.
 func leakSeen(c *facts.Case, f *Finding) *Finding {
-	w, ok := c.WorstWait(facts.IsPoolWait)
+	w, ok := hosts.WorstWait(c, hosts.IsPoolWait)
 	if !ok || w.Share < minPoolWaitShare {
 		return f
 	}
@@ -150,7 +154,7 @@ func leakSeen(c *facts.Case, f *Finding) *Finding {
 	return f
 }
 
-func leakFix(n *facts.Node, of ...*facts.Caller) []remedy.Step {
+func leakFix(n *facts.Node, of ...*caller.Caller) []remedy.Step {
 	return offered(n, remedy.ReturnConnections, nil, "Find the code that takes a connection and "+
 		"returns early, on errors too: the callers of the pool's Get, Conn or getResource", of...)
 }

@@ -2,6 +2,8 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -17,13 +19,13 @@ var poolLifetimeRedial = Cause{
 }
 
 func explainLifetime(n *facts.Node) *Finding {
-	callers := n.Callers()
-	lives := n.Lifetimes(callers)
+	callers := caller.Callers(n)
+	lives := connection.LifetimesOf(n, callers)
 	if len(lives) == 0 {
 		return nil
 	}
-	var redials []facts.Redial
-	var most facts.Lifetimes
+	var redials []connection.Redial
+	var most connection.Lifetimes
 	var spans facts.Spans
 	var herd []facts.Span
 	for _, l := range lives {
@@ -32,15 +34,15 @@ func explainLifetime(n *facts.Node) *Finding {
 			most = l
 		}
 		for _, together := range l.Herds {
-			openings := facts.Openings(together.Conns)
+			openings := connection.Openings(together.Conns)
 			spans = append(spans, openings...)
 			if len(openings) > len(herd) {
 				herd = openings
 			}
 		}
 	}
-	sum := facts.SumRedials(redials)
-	f := findingOfLosses(n.Overhead(callers), n, sum.CostNs)
+	sum := connection.SumRedials(redials)
+	f := findingOfLosses(connection.OverheadOf(n, callers), n, sum.CostNs)
 	if f == nil && len(herd) > 0 {
 		f, _ = openedTogether(n, callers, facts.MergeSpans(spans), sum.CostNs, longestOpening(n))
 	}
@@ -63,7 +65,7 @@ func explainLifetime(n *facts.Node) *Finding {
 	}
 	if len(sum.Callers) > 1 {
 		f.support(recording.SourceTap, float64(len(sum.Callers)), "processes",
-			"%d processes do so: %s", len(sum.Callers), facts.CallerNames(sum.Callers))
+			"%d processes do so: %s", len(sum.Callers), caller.CallerNames(sum.Callers))
 	}
 	f.doubtRemote(most.Caller)
 	f.blameLoads(n, sum.Callers...)

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -21,15 +23,15 @@ var poolMaxIdleChurn = Cause{
 }
 
 func explainMaxIdle(n *facts.Node) *Finding {
-	callers := n.Callers()
-	sum := facts.SumRedials(slices.DeleteFunc(n.PoolRedials(callers),
-		func(r facts.Redial) bool { return !r.PoolOverflows() }))
+	callers := caller.Callers(n)
+	sum := connection.SumRedials(slices.DeleteFunc(connection.PoolRedials(n, callers),
+		func(r connection.Redial) bool { return !r.PoolOverflows() }))
 	if len(sum.Callers) == 0 {
 		return nil
 	}
 	most := sum.Largest
-	f := findingOfLosses(n.Overhead(callers), n, sum.CostNs)
-	if c := n.Churn(); c.Matters() && most.Reused() &&
+	f := findingOfLosses(connection.OverheadOf(n, callers), n, sum.CostNs)
+	if c := connection.ChurnOf(n); c.Matters() && most.Reused() &&
 		float64(len(most.Closed)) >= minSlowShare*c.PerSecond*n.Seconds() {
 		if f == nil {
 			f = &Finding{Of: n.Ledger.Calls()}
@@ -43,8 +45,8 @@ func explainMaxIdle(n *facts.Node) *Finding {
 	if f == nil {
 		return nil
 	}
-	idle := facts.PercentilesOf(most.Closed, func(k *facts.Conn) int64 { return k.IdleNs })
-	work := facts.PercentilesOf(most.Closed, (*facts.Conn).AppCalls)
+	idle := caller.PercentilesOf(most.Closed, func(k *caller.Conn) int64 { return k.IdleNs })
+	work := caller.PercentilesOf(most.Closed, (*caller.Conn).AppCalls)
 	f.support(recording.SourceTap, float64(len(most.Closed))/n.Seconds(), "per second",
 		"%s opened %s connections per second and closed %s itself, for %s calls per second", most.Name,
 		format.Rounded(float64(len(most.Opened()))/n.Seconds()),
@@ -63,7 +65,7 @@ func explainMaxIdle(n *facts.Node) *Finding {
 	f.supportOpening(most)
 	if len(sum.Callers) > 1 {
 		f.support(recording.SourceTap, float64(len(sum.Callers)), "processes",
-			"%d processes do so: %s", len(sum.Callers), facts.CallerNames(sum.Callers))
+			"%d processes do so: %s", len(sum.Callers), caller.CallerNames(sum.Callers))
 	}
 	f.doubt(recording.SourceTap, 0, "",
 		"jobs that open a connection each, for a varying number of calls, look much the same")

@@ -4,6 +4,9 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -26,27 +29,27 @@ const (
 )
 
 func explainOversizedPool(n *facts.Node) *Finding {
-	d, ok := n.Demand()
+	d, ok := mainthread.DemandOf(n)
 	alone := aloneNs(n, d)
 	kept, known := n.Ledger.Path(n.Address, "kept")
 	if !ok || !known || alone == 0 || d.Total() < facts.SaturatedDemand ||
-		n.LongWorkShare() >= minOtherWorkShare*d.Run ||
+		mainthread.LongWorkShare(n) >= minOtherWorkShare*d.Run ||
 		kept.P50Ns < 2*alone {
 		return nil
 	}
-	if c := n.NeighbourCores(); c.Others > c.Callers &&
+	if c := mainthread.NeighbourCoresOf(n); c.Others > c.Callers &&
 		d.Run+d.Wait*c.Callers/(c.Callers+c.Others) < facts.SaturatedDemand {
 		return nil // without the other threads on its CPUs there would be no queue
 	}
-	var worst facts.PoolUse
+	var worst connection.PoolUse
 	var queued float64
-	for _, c := range n.Callers() {
-		u, ok := n.PoolUseOf(c)
+	for _, c := range caller.Callers(n) {
+		u, ok := connection.PoolUseOf(n, c)
 		if !ok {
 			continue
 		}
 		under := u.CallsPerSecond * float64(u.CallNs) / 1e9
-		if len(u.Used) < minOversizedConns || facts.ClientTools[c.Comm] || under < minOversizedQueue ||
+		if len(u.Used) < minOversizedConns || mainthread.ClientTools[c.Comm] || under < minOversizedQueue ||
 			float64(u.CallNs) < oversizedTimes*float64(alone) {
 			continue
 		}
@@ -89,9 +92,9 @@ func explainOversizedPool(n *facts.Node) *Finding {
 
 // aloneNs is what a call takes that waits for no other: a round trip, as the kernels alone make it on connect, and the
 // main thread's average work per call. Where hundreds are queued not even the fastest call is alone.
-func aloneNs(n *facts.Node, d facts.Demand) int64 {
+func aloneNs(n *facts.Node, d mainthread.Demand) int64 {
 	fresh, ok := n.Ledger.Path(n.Address, "fresh")
-	ops := n.CommandsPerSecond()
+	ops := mainthread.CommandsPerSecond(n)
 	if !ok || fresh.ConnectMinNs == 0 || ops <= 0 {
 		return 0
 	}

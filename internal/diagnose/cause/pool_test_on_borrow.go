@@ -2,6 +2,8 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -15,7 +17,7 @@ var poolTestOnBorrow = Cause{
 }
 
 // share is the share of PING in the callers' time.
-func share(p facts.Pings) float64 {
+func share(p connection.Pings) float64 {
 	if p.PingNs > 0 {
 		return float64(p.PingNs) / float64(p.PingNs+p.OthersNs)
 	}
@@ -23,7 +25,7 @@ func share(p facts.Pings) float64 {
 }
 
 func explainBorrowPings(n *facts.Node) *Finding {
-	p, ok := n.BorrowPings()
+	p, ok := connection.BorrowPings(n)
 	if !ok {
 		return nil
 	}
@@ -37,9 +39,9 @@ func explainBorrowPings(n *facts.Node) *Finding {
 		f.support(p.Source, share(p), "of the time",
 			"a PING takes %s, another command %s: PINGs are %.0f %% of what the callers wait for",
 			format.Brief(p.PingNs/int64(p.Count)), format.Brief(p.OthersNs/int64(p.Others)), share(p)*100)
-		if callers := n.Callers(); len(callers) > 0 {
+		if callers := caller.Callers(n); len(callers) > 0 {
 			f.support(recording.SourceTap, float64(len(callers)), "callers",
-				"the callers are %s, with up to %s", facts.CallerNames(callers), counted(callers[0].MaxConcurrent(),
+				"the callers are %s, with up to %s", caller.CallerNames(callers), counted(callers[0].MaxConcurrent(),
 					"connection"))
 		}
 	} else {

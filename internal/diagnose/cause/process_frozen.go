@@ -5,6 +5,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/mainthread"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -20,7 +22,7 @@ var processFrozen = Cause{
 }
 
 func explainFrozen(n *facts.Node) *Finding {
-	if t, ok := n.Takeover(); ok && t.StoppedNs > 0 && (t.NewMaster != nil || t.TakenNs == 0 && !t.Pending) {
+	if t, ok := nodes.TakeoverOf(n); ok && t.StoppedNs > 0 && (t.NewMaster != nil || t.TakenNs == 0 && !t.Pending) {
 		return nil // another node took over meanwhile: what callers wait for since is not this process
 	}
 	cl := n.InState(account.Frozen)
@@ -39,7 +41,7 @@ func explainFrozen(n *facts.Node) *Finding {
 			pid = d.TID // of the main thread: the process's own
 		}
 	}
-	if w := facts.SumWaits(n.Exact(account.Frozen)); w.Count > 0 {
+	if w := mainthread.SumWaits(mainthread.Exact(n, account.Frozen)); w.Count > 0 {
 		f.support(recording.SourceTap, float64(w.Count), "stops",
 			"the main thread was stopped %s, %s in all, up to %s at a time", facts.TimesText(w.Count),
 			format.Brief(w.Ns),
@@ -47,9 +49,9 @@ func explainFrozen(n *facts.Node) *Finding {
 	} else {
 		f.support(recording.SourceHost, float64(stops), "stops",
 			"the main thread was stopped %s, %s in all", facts.TimesText(stops),
-			format.Brief(n.StateNs(recording.KindFrozen)))
+			format.Brief(mainthread.StateNs(n, recording.KindFrozen)))
 	}
-	f.support(n.StateSource(), float64(cl.Calls), "calls",
+	f.support(mainthread.StateSource(n), float64(cl.Calls), "calls",
 		"%s waited for it, up to %s", ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
 	if cgroup != "" {
 		f.Title = "The server's cgroup was frozen"

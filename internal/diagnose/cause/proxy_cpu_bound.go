@@ -3,6 +3,7 @@ package cause
 import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -16,11 +17,11 @@ var proxyCPUBound = Cause{
 }
 
 func explainProxyCPU(n *facts.Node) *Finding {
-	d, ok := n.Demand()
+	d, ok := mainthread.DemandOf(n)
 	if !ok || !n.Ledger.IsProxy(n.Address) || d.Run < facts.SaturatedRun || d.Total() < facts.SaturatedDemand {
 		return nil
 	}
-	if c := n.NeighbourCores(); c.Others > c.Callers &&
+	if c := mainthread.NeighbourCoresOf(n); c.Others > c.Callers &&
 		d.Run+d.Wait*c.Callers/(c.Callers+c.Others) < facts.SaturatedDemand {
 		return nil // without the other threads on its CPUs it would have time to spare
 	}
@@ -32,7 +33,7 @@ func explainProxyCPU(n *facts.Node) *Finding {
 	f.support(recording.SourceHost, d.Run, "of the time",
 		"the main thread of %s ran %.0f %% of the time and was in the run queue for another %.0f %% "+
 			"(/proc/PID/schedstat)", format.Name(n.Ledger.ProcessAt(n.Address)), d.Run*100, d.Wait*100)
-	f.support(n.StateSource(), float64(cl.Calls), "calls",
+	f.support(mainthread.StateSource(n), float64(cl.Calls), "calls",
 		"%s waited while it passed on others, up to %s in one call", ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
 	if d.Wait >= notableDoubt {
 		f.doubt(recording.SourceHost, d.Wait, "of the time",

@@ -5,6 +5,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -31,7 +33,7 @@ const (
 )
 
 func explainReceiver(n *facts.Node) *Finding {
-	limited, acks := n.WindowLimitedNs(), n.Acknowledgements()
+	limited, acks := hosts.WindowLimitedNs(n), hosts.AcknowledgementsOf(n)
 	if limited == 0 && len(acks.ClosedWindowConns) == 0 {
 		return nil
 	}
@@ -44,7 +46,7 @@ func explainReceiver(n *facts.Node) *Finding {
 		for _, s := range a.Segments {
 			if s.Actor == account.Network && (s.State == account.Back || s.State == account.Retransmit) ||
 				s.Actor == account.Server && s.State == account.Send || s.Actor == account.Client &&
-				facts.IsReplyUnread(s) {
+				caller.IsReplyUnread(s) {
 				times.Add(s, s.Ns()) // time when its thread had no CPU is another matter
 			}
 			if s.State == account.Unexplained && a.Call.Side == recording.Server &&
@@ -54,7 +56,7 @@ func explainReceiver(n *facts.Node) *Finding {
 			}
 		}
 		byConn[a.Call.Conn] += times.Ns()
-		who[facts.ClientLabel(a.Call.Conn, a.Call.Client)]++
+		who[caller.ClientLabel(a.Call.Conn, a.Call.Client)]++
 		bytes, calls = bytes+a.Call.ReplyBytes, calls+1
 		if a.DurationNs() > longest.DurationNs() {
 			longest = a
@@ -120,8 +122,8 @@ func (f *Finding) supportPiles(n *facts.Node) {
 	if q, ok := n.Series(series.SockSendQMax).Max(); ok && q >= windowBytes {
 		f.support(recording.SourceHost, q, "bytes", "up to %.1f MB waited in the send queue of one socket", q/1e6)
 	}
-	var worst facts.Client
-	for _, c := range n.Clients() {
+	var worst caller.Client
+	for _, c := range caller.Clients(n) {
 		if c.OMem > worst.OMem {
 			worst = c
 		}
@@ -129,6 +131,6 @@ func (f *Finding) supportPiles(n *facts.Node) {
 	if worst.OMem >= windowBytes {
 		f.support(recording.SourceServer, float64(worst.OMem), "bytes",
 			"CLIENT LIST: %s%s had %.1f MB of replies in its output buffer, last command %s", worst.Addr,
-			facts.LibraryText(worst), float64(worst.OMem)/1e6, worst.Cmd)
+			caller.LibraryText(worst), float64(worst.OMem)/1e6, worst.Cmd)
 	}
 }

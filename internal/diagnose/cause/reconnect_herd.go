@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -25,16 +27,16 @@ var reconnectHerd = Cause{
 }
 
 func explainReconnectHerd(n *facts.Node) *Finding {
-	callers := n.Callers()
+	callers := caller.Callers(n)
 	if len(callers) == 0 {
 		return herdByCounters(n)
 	}
-	var herds []facts.MassDisconnect
-	var back []*facts.Conn
+	var herds []connection.MassDisconnect
+	var back []*caller.Conn
 	var spans facts.Spans
-	for _, l := range n.MassDisconnects(callers) {
-		if len(l.Conns) < facts.MinHerd || len(l.Reopened) < facts.MinHerd ||
-			facts.MaxOverlap(facts.Openings(l.Reopened)) < facts.MinHerdConcurrent {
+	for _, l := range connection.MassDisconnects(n, callers) {
+		if len(l.Conns) < connection.MinHerd || len(l.Reopened) < connection.MinHerd ||
+			facts.MaxOverlap(connection.Openings(l.Reopened)) < connection.MinHerdConcurrent {
 			continue
 		}
 		herds, back = append(herds, l), append(back, l.Reopened...)
@@ -49,7 +51,7 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 			cost += k.OpeningNs()
 		}
 	}
-	opening := facts.PercentilesOf(introduced(back), func(k *facts.Conn) int64 {
+	opening := caller.PercentilesOf(introduced(back), func(k *caller.Conn) int64 {
 		return k.Opening().ToNs -
 			k.Opening().FromNs
 	})
@@ -62,7 +64,7 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 		"a new connection then takes %s before its first command (p90 %s); a call takes %s",
 		format.Brief(opening.Median),
 		format.Brief(opening.P90), format.Brief(meanCallNs(callers)))
-	if ops := facts.CommonHandshake(back); ops != "" {
+	if ops := caller.CommonHandshake(back); ops != "" {
 		f.support(recording.SourceTap, float64(len(back)), "connections", "the handshake of each: %s", ops)
 	}
 	if felt.Calls > 0 {
@@ -75,7 +77,7 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 }
 
 // introduced are those with a handshake that was seen; the others were opened ahead, and not used during the watch.
-func introduced(conns []*facts.Conn) (out []*facts.Conn) {
+func introduced(conns []*caller.Conn) (out []*caller.Conn) {
 	for _, k := range conns {
 		if k.Handshake != nil || k.SlowHandshakeEndNs > 0 {
 			out = append(out, k)
@@ -85,7 +87,7 @@ func introduced(conns []*facts.Conn) (out []*facts.Conn) {
 }
 
 // untilBack is when the last of the reconnected connections had its first reply.
-func untilBack(l *facts.MassDisconnect) int64 {
+func untilBack(l *connection.MassDisconnect) int64 {
 	to := l.ToNs
 	for _, k := range l.Reopened {
 		to = max(to, k.Opening().ToNs)
@@ -94,7 +96,7 @@ func untilBack(l *facts.MassDisconnect) int64 {
 }
 
 // meanCallNs is the mean round trip of some callers.
-func meanCallNs(callers []*facts.Caller) int64 {
+func meanCallNs(callers []*caller.Caller) int64 {
 	var ns, calls int64
 	for _, c := range callers {
 		ns, calls = ns+c.RoundTripNs()*c.AppCalls(), calls+c.AppCalls()
@@ -102,7 +104,7 @@ func meanCallNs(callers []*facts.Caller) int64 {
 	return ns / max(calls, 1)
 }
 
-func (f *Finding) supportHerds(n *facts.Node, herds []facts.MassDisconnect) {
+func (f *Finding) supportHerds(n *facts.Node, herds []connection.MassDisconnect) {
 	worst := herds[0]
 	for _, h := range herds {
 		if len(h.Reopened) > len(worst.Reopened) {
@@ -111,8 +113,8 @@ func (f *Finding) supportHerds(n *facts.Node, herds []facts.MassDisconnect) {
 	}
 	f.support(recording.SourceTap, float64(len(worst.Conns)), "connections",
 		"%d connections of %s were closed by the server's end within %s, %d of them with a call in flight",
-		len(worst.Conns), facts.CallerNames(worst.Callers), format.Brief(worst.ToNs-worst.FromNs), worst.WithCall)
-	openings := facts.Openings(worst.Reopened)
+		len(worst.Conns), caller.CallerNames(worst.Callers), format.Brief(worst.ToNs-worst.FromNs), worst.WithCall)
+	openings := connection.Openings(worst.Reopened)
 	f.support(recording.SourceTap, float64(len(openings)), "connections",
 		"the same callers opened %d within %s, up to %d at the same time", len(openings),
 		format.Brief(untilBack(&worst)-openings[0].FromNs), facts.MaxOverlap(openings))
@@ -120,8 +122,8 @@ func (f *Finding) supportHerds(n *facts.Node, herds []facts.MassDisconnect) {
 		f.support(recording.SourceTap, float64(len(herds)), "times",
 			"that happened %d times during the watch", len(herds))
 	}
-	switch refused := n.RefusedDials(facts.Span{FromNs: worst.FromNs, ToNs: untilBack(&worst)}); {
-	case n.RestartedDuring(worst.Span):
+	switch refused := connection.RefusedDials(n, facts.Span{FromNs: worst.FromNs, ToNs: untilBack(&worst)}); {
+	case connection.RestartedDuring(n, worst.Span):
 		f.support(recording.SourceServer, 1, "restarts", "the server was restarted then (run_id)")
 		fallthrough
 	case refused > 0:
@@ -170,7 +172,7 @@ func herdByCounters(n *facts.Node) *Finding {
 		}
 		open, _ := n.Series(series.ConnectedClients).At(to)
 		cut := restarted || ownCut(n, facts.Span{FromNs: from, ToNs: to})
-		if came < facts.MinHerd+timesTypical*typical || open < came/stayed || !cut {
+		if came < connection.MinHerd+timesTypical*typical || open < came/stayed || !cut {
 			continue
 		}
 		if most = max(most, came); restarted {

@@ -5,6 +5,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/connection"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -67,7 +69,7 @@ func explainRouting(n *facts.Node) *Finding {
 	f.supportState(n, worst)
 	f.supportRefusedUsers(n)
 	f.Title, f.FixSteps = routingTitle[worst.code], routingFix(n, worst)
-	if n.WasReplica() { // callers of a replica can ask another node while it starts
+	if nodes.WasReplica(n) { // callers of a replica can ask another node while it starts
 		f.IndependentOf = []string{"server-restarted"}
 	}
 	if worst.down > 0 {
@@ -94,9 +96,9 @@ var routingTitle = map[string]string{
 // own calls.
 func turnedDown(n *facts.Node, code string) refused {
 	r := refused{code: code, when: whenRefusing(n, code)}
-	served := max(n.Growth(series.TotalCommandsProcessed)-n.OwnCommandsPerSecond()*n.Seconds(), 0)
-	if r.calls, r.counted = n.ErrorCount(code); r.counted {
-		r.calls = max(r.calls-n.OwnErrorReplies(code), 0)
+	served := max(n.Growth(series.TotalCommandsProcessed)-connection.OwnCommandsPerSecond(n)*n.Seconds(), 0)
+	if r.calls, r.counted = nodes.ErrorCount(n, code); r.counted {
+		r.calls = max(r.calls-nodes.OwnErrorReplies(n, code), 0)
 		if code == codeLoading {
 			r.down = downByLoading(n, r.when)
 			r.calls += r.down
@@ -121,25 +123,25 @@ func downByLoading(n *facts.Node, loading facts.Spans) float64 {
 		return 0
 	}
 	for _, other := range n.Nodes {
-		if calls, _ := other.ErrorCount(codeClusterDown); other != n && calls > 0 {
+		if calls, _ := nodes.ErrorCount(other, codeClusterDown); other != n && calls > 0 {
 			return 0
 		}
 	}
 	calls := 0.0
-	for _, step := range n.ErrorRises(codeClusterDown) {
+	for _, step := range nodes.ErrorRises(n, codeClusterDown) {
 		if loading.OverlapNs(step.FromNs, step.ToNs) > 0 {
 			calls += step.Delta
 		}
 	}
-	return max(calls-n.OwnErrorReplies(codeClusterDown), 0)
+	return max(calls-nodes.OwnErrorReplies(n, codeClusterDown), 0)
 }
 
 // whenRefusing is when the node was in the state in which it gives an error.
 func whenRefusing(n *facts.Node, code string) facts.Spans {
 	switch {
 	case code != codeReadOnly:
-		return n.RefusingSpans(code)
-	case n.WasReplica():
+		return nodes.RefusingSpans(n, code)
+	case nodes.WasReplica(n):
 		return facts.Spans{{FromNs: n.StartNs, ToNs: n.EndNs}}
 	}
 	return nil
@@ -183,7 +185,7 @@ func (f *Finding) supportRefused(n *facts.Node, r refused) {
 func (f *Finding) supportState(n *facts.Node, r refused) {
 	ns := r.when.TotalNs()
 	switch {
-	case r.code == codeReadOnly && n.WasReplica():
+	case r.code == codeReadOnly && nodes.WasReplica(n):
 		f.support(recording.SourceServer, 0, "",
 			"it is a replica (INFO role:slave), and takes no writes (replica-read-only)")
 	case r.code == codeLoading && ns > 0:
@@ -211,7 +213,7 @@ func routingFix(n *facts.Node, r refused) []remedy.Step {
 		return append([]remedy.Step{remedy.ServeStaleData(n), remedy.MendMasterLink}, unready...)
 	}
 	fix := append(unready, remedy.ReadinessProbe)
-	if n.WasReplica() && facts.ServerAtLeast(n, 7, 0) {
+	if nodes.WasReplica(n) && facts.ServerAtLeast(n, 7, 0) {
 		fix = append(fix, replicaKeepsServing(n))
 	}
 	return fix

@@ -3,6 +3,10 @@ package cause
 import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
+	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -34,12 +38,13 @@ func explainFloor(n *facts.Node) *Finding {
 	if !ok || kept.Calls-kept.Unsent < floorCalls || kept.MinNs < n.NoticedNs() || kept.P50Ns > floorSteady*kept.MinNs {
 		return nil
 	}
-	if n.PathQueue().ConnectNs > 0 {
+	if hosts.PathQueueOf(n).ConnectNs > 0 {
 		return nil // round trips were shorter once
 	}
-	workNs := n.ProbeWorkNs()
-	d, known := n.Demand()
-	blockedNs := n.StateNs(recording.KindBlocked) + n.StateNs(recording.KindThrottled) + n.StateNs(recording.KindFrozen)
+	workNs := mainthread.ProbeWorkNs(n)
+	d, known := mainthread.DemandOf(n)
+	blockedNs := mainthread.StateNs(n, recording.KindBlocked) + mainthread.StateNs(n, recording.KindThrottled) +
+		mainthread.StateNs(n, recording.KindFrozen)
 	blocked := float64(blockedNs) / 1e9 / n.Seconds()
 	if kept.MinNs < floorOfWork*workNs || known && d.Total() > maxIdleDemand || blocked >= blockedOften {
 		return nil
@@ -48,7 +53,7 @@ func explainFloor(n *facts.Node) *Finding {
 	extra := float64(kept.MinNs-min(usualRTTNs, kept.MinNs)-workNs) * float64(kept.Calls)
 	all := float64(kept.P50Ns)*float64(kept.Calls) + float64(n.Ledger.ExcessNs)
 	f.loseOfCalls(n, min(1, extra/all), kept.MinNs)
-	if part := n.Overhead(n.Callers()).Share(); part > 0 {
+	if part := connection.OverheadOf(n, caller.Callers(n)).Share(); part > 0 {
 		f.scale(1 - part) // it is in the round trips of new connections, too, but those can be avoided
 		if part >= facts.MinShare {
 			f.doubt(recording.SourceTap, part, "of their time",
@@ -79,14 +84,14 @@ func explainFloor(n *facts.Node) *Finding {
 
 // CapturedFloor is the path to a node in a packet capture; false unless all calls take as long as the fastest, and
 // longer than anybody notices.
-func CapturedFloor(n *facts.Node) (p facts.CapturedPath, ok bool) {
-	p = n.CapturedPath()
+func CapturedFloor(n *facts.Node) (p hosts.CapturedPath, ok bool) {
+	p = hosts.CapturedPathOf(n)
 	return p, p.Calls >= floorCalls && p.MinNs >= n.NoticedNs() && p.P50Ns <= floorSteady*p.MinNs
 }
 
 // capturedFloor finds distance in a packet capture of the clients' end: the server's kernel answers a SYN by itself, so
 // that what it takes is the path's. Without an opened connection a slow server looks the same.
-func capturedFloor(n *facts.Node, p facts.CapturedPath) *Finding {
+func capturedFloor(n *facts.Node, p hosts.CapturedPath) *Finding {
 	if float64(p.ConnectMinNs) < account.ThroughTCP*float64(p.P50Ns) {
 		return nil
 	}
@@ -124,7 +129,7 @@ func (f *Finding) whereFloor(n *facts.Node, known bool) {
 	case ok && fresh.ConnectMinNs > 0 && float64(fresh.ConnectMinNs) >= account.ThroughTCP*float64(kept.MinNs):
 		f.support(recording.SourceProbe, float64(fresh.ConnectMinNs), "ns",
 			"a TCP connect takes %s, too: no process takes part in it", format.Brief(fresh.ConnectMinNs))
-		if !n.KernelKnowsPath() {
+		if !hosts.KernelKnowsPath(n) {
 			f.doubt(recording.SourceHost, 0, "", "a queue on the path that was never empty looks the same: whether "+
 				"round trips were ever shorter is known to the kernels at its ends, to which slowpath had no access")
 		}
@@ -155,7 +160,7 @@ func (f *Finding) doubtFloor(n *facts.Node, known bool) {
 	}
 	always, _ := n.Config("appendfsync")
 	aof, _ := n.Config("appendonly")
-	if always == "always" && aof == "yes" && !n.HostWatched() {
+	if always == "always" && aof == "yes" && !mainthread.HostWatched(n) {
 		f.weaken(1)
 		f.doubt(recording.SourceServer, 0, "",
 			"appendfsync is always: a disk that takes as long for each write looks the same from outside")
@@ -164,7 +169,7 @@ func (f *Finding) doubtFloor(n *facts.Node, known bool) {
 
 // weighDistance compares a floor with the round trips of clients at other addresses.
 func (f *Finding) weighDistance(n *facts.Node) {
-	a := n.Acknowledgements()
+	a := hosts.AcknowledgementsOf(n)
 	switch {
 	case a.MinRTTNs >= floorNs:
 		f.support(recording.SourceTap, float64(a.MinRTTNs), "ns",

@@ -9,6 +9,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -29,15 +31,15 @@ func explainThrottled(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl)
-	f.support(n.StateSource(), float64(cl.Calls), "calls",
+	f.support(mainthread.StateSource(n), float64(cl.Calls), "calls",
 		"%s waited while the server was throttled, up to %s in one call", ofSlow(cl.Calls, n),
 		format.Brief(cl.MaxNs))
-	if w := facts.SumWaits(n.Exact(account.Throttled)); w.Count > 0 {
+	if w := mainthread.SumWaits(mainthread.Exact(n, account.Throttled)); w.Count > 0 {
 		f.support(recording.SourceTap, float64(w.Ns), "ns",
 			"the quota kept the main thread off the CPU %s, %s in all, up to %s at a time", facts.TimesText(w.Count),
 			format.Brief(w.Ns), format.Brief(w.MaxNs))
 	}
-	levels := n.Throttling()
+	levels := hosts.Throttling(n)
 	for _, q := range levels {
 		f.supportQuota(n, q)
 	}
@@ -53,7 +55,7 @@ func explainThrottled(n *facts.Node) *Finding {
 }
 
 // throttleTitle says which kind of throttling it was, and whether the quota is that of the server's own cgroup.
-func throttleTitle(n *facts.Node, q facts.QuotaUse, tooSmall string) string {
+func throttleTitle(n *facts.Node, q hosts.QuotaUse, tooSmall string) string {
 	whose := "the server's cgroup"
 	if above(n, q) {
 		whose = "a cgroup above the server's"
@@ -70,12 +72,12 @@ func throttleTitle(n *facts.Node, q facts.QuotaUse, tooSmall string) string {
 }
 
 // above reports whether a level is known to be above the server's own cgroup.
-func above(n *facts.Node, q facts.QuotaUse) bool {
-	return n.Cgroup().CPUPath != "" && q.Path != "" && q.Path != n.Cgroup().CPUPath
+func above(n *facts.Node, q hosts.QuotaUse) bool {
+	return hosts.CgroupOf(n).CPUPath != "" && q.Path != "" && q.Path != hosts.CgroupOf(n).CPUPath
 }
 
 // supportQuota is what cpu.stat of one level says, and whether its quota was used up.
-func (f *Finding) supportQuota(n *facts.Node, q facts.QuotaUse) {
+func (f *Finding) supportQuota(n *facts.Node, q hosts.QuotaUse) {
 	f.support(recording.SourceHost, q.Throttled, "periods",
 		"cpu.stat of %s: throttled in %.0f of %.0f periods, %s in all", q.Path, q.Throttled, q.Periods,
 		format.Brief(int64(q.ThrottledNs)))
@@ -96,7 +98,7 @@ func (f *Finding) supportQuota(n *facts.Node, q facts.QuotaUse) {
 }
 
 // supportUse tells a quota that is too small from one that bursts reach, and from throttling below the quota.
-func (f *Finding) supportUse(n *facts.Node, q facts.QuotaUse) {
+func (f *Finding) supportUse(n *facts.Node, q hosts.QuotaUse) {
 	switch {
 	case q.Below:
 		f.support(recording.SourceHost, q.UsedNs/(q.Throttled*q.QuotaNs), "of the quota",
@@ -123,27 +125,27 @@ func (f *Finding) supportUse(n *facts.Node, q facts.QuotaUse) {
 // belowWhy says what makes this kernel throttle below the quota.
 func belowWhy(n *facts.Node) string {
 	switch {
-	case n.KernelBefore(4, 18):
+	case hosts.KernelBefore(n, 4, 18):
 		return fmt.Sprintf(". Linux %s: before 4.18 the kernel takes quota back from CPUs whose clocks differ, unless "+
-			"its distribution has repaired that (commit 512ac999d275)", n.Cgroup().Kernel)
-	case n.KernelBefore(5, 4):
+			"its distribution has repaired that (commit 512ac999d275)", hosts.CgroupOf(n).Kernel)
+	case hosts.KernelBefore(n, 5, 4):
 		return fmt.Sprintf(". Linux %s: before 5.4 quota that one CPU has taken and not used is lost at the end of a "+
-			"period, unless its distribution has repaired that (commit de53fd7aedb1)", n.Cgroup().Kernel)
-	case n.Cgroup().Kernel != "":
+			"period, unless its distribution has repaired that (commit de53fd7aedb1)", hosts.CgroupOf(n).Kernel)
+	case hosts.CgroupOf(n).Kernel != "":
 		return fmt.Sprintf(". Linux %s has none of the known faults: other CPUs may have held the quota, of which "+
-			"each takes %s at once", n.Cgroup().Kernel, format.Brief(int64(n.SliceNs())))
+			"each takes %s at once", hosts.CgroupOf(n).Kernel, format.Brief(int64(hosts.SliceNs(n))))
 	}
 	return ""
 }
 
 // throttleFix gives the commands for where the limit was set, and for why it was reached.
-func throttleFix(n *facts.Node, levels []facts.QuotaUse) []remedy.Step {
-	var q facts.QuotaUse
+func throttleFix(n *facts.Node, levels []hosts.QuotaUse) []remedy.Step {
+	var q hosts.QuotaUse
 	if len(levels) > 0 {
 		q = levels[0]
 	}
 	cores := 1.0
-	if c, _, ok := n.MainCores(); ok {
+	if c, _, ok := mainthread.MainCores(n); ok {
 		cores = max(cores, math.Ceil(c)+1)
 	}
 	if q.PeriodNs > 0 && above(n, q) { // others use it, too
@@ -170,7 +172,7 @@ func throttleFix(n *facts.Node, levels []facts.QuotaUse) []remedy.Step {
 }
 
 // workload is what a pod was made by, for kubectl. Only the name of a pod of a Deployment tells.
-func workload(c facts.Cgroup) string {
+func workload(c hosts.Cgroup) string {
 	name := "statefulset/<name of the workload>"
 	if c.Deployment != "" {
 		name = format.Shell("deployment/" + c.Deployment)
@@ -183,8 +185,8 @@ func workload(c facts.Cgroup) string {
 
 // raiseQuota removes or raises the limit where it was set: for a pod, a container, a systemd unit, or a bare cgroup.
 // Each tool has a step of its own: the lab proves that of a bare cgroup alone.
-func raiseQuota(n *facts.Node, q facts.QuotaUse, cores float64) (remedy.Step, bool) {
-	c := n.Cgroup()
+func raiseQuota(n *facts.Node, q hosts.QuotaUse, cores float64) (remedy.Step, bool) {
+	c := hosts.CgroupOf(n)
 	own := !above(n, q)
 	unit := unitOf(q.Path)
 	if q.Path == "" {
@@ -232,7 +234,7 @@ func raiseQuota(n *facts.Node, q facts.QuotaUse, cores float64) (remedy.Step, bo
 }
 
 // whoseLimit names the cgroup of a quota.
-func whoseLimit(n *facts.Node, q facts.QuotaUse) string {
+func whoseLimit(n *facts.Node, q hosts.QuotaUse) string {
 	if above(n, q) {
 		return "cgroup " + format.Name(q.Path) + ", above the server's own"
 	}
@@ -246,9 +248,9 @@ func isPod(cgroup, uid string) bool {
 }
 
 // burstFix is what helps where the quota is reached in short bursts only.
-func burstFix(n *facts.Node, q facts.QuotaUse) []remedy.Step {
+func burstFix(n *facts.Node, q hosts.QuotaUse) []remedy.Step {
 	file := "/sys/fs/cgroup/cpu" + q.Path + "/cpu.cfs_burst_us"
-	if n.Cgroup().Version == 2 {
+	if hosts.CgroupOf(n).Version == 2 {
 		file = "/sys/fs/cgroup" + q.Path + "/cpu.max.burst"
 	}
 	save := remedy.Step{
@@ -257,7 +259,7 @@ func burstFix(n *facts.Node, q facts.QuotaUse) []remedy.Step {
 		Command: fmt.Sprintf("echo %.0f > %s", q.QuotaNs/1e3, format.Shell(file)),
 		Since:   "Linux 5.14",
 	}
-	if n.KernelBefore(5, 14) {
+	if hosts.KernelBefore(n, 5, 14) {
 		save.Kind, save.Command = remedy.Change, ""
 		save.Text = "Upgrade to Linux 5.14 or later, which can save up unused quota for bursts (cpu.max.burst)"
 		save.Restart = "the host"
@@ -273,14 +275,14 @@ func burstFix(n *facts.Node, q facts.QuotaUse) []remedy.Step {
 // belowFix is what helps where the kernel throttles below the quota; the limit's removal comes after it.
 func belowFix(n *facts.Node) []remedy.Step {
 	switch {
-	case n.KernelBefore(5, 4):
+	case hosts.KernelBefore(n, 5, 4):
 		return []remedy.Step{{
 			ID: "upgrade-kernel", Kind: remedy.Change, Restart: "the host",
 			Text: "Upgrade the kernel of this host: Linux 5.4 or later, or one of the distribution that has the " +
 				"commits 512ac999d275 and de53fd7aedb1. A higher limit helps little on this kernel: until then " +
 				"remove it",
 		}}
-	case n.Cgroup().Kernel != "":
+	case hosts.CgroupOf(n).Kernel != "":
 		return []remedy.Step{{
 			ID: "fewer-cpus-share-quota", Kind: remedy.Change,
 			Text: "Let fewer CPUs share the quota: a cpuset with as many CPUs as the quota has cores (kubelet: " +

@@ -9,6 +9,9 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/connection"
+	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -29,24 +32,24 @@ func explainContention(n *facts.Node) *Finding {
 	cl := n.ClaimOf(func(a account.Account) (times facts.StateTimes) {
 		for _, s := range a.Segments {
 			if s.Actor == account.Server && s.State == account.RunQueue {
-				times.Add(s, n.ForeignNs(s))
+				times.Add(s, mainthread.ForeignNs(n, s))
 			}
 		}
 		return times
 	})
-	delay := max(n.Growth(series.MainDelay)-float64(n.StateNs(recording.KindThrottled)), 0)
+	delay := max(n.Growth(series.MainDelay)-float64(mainthread.StateNs(n, recording.KindThrottled)), 0)
 	run := n.Growth(series.MainRun)
-	foreign := n.ForeignShare()
+	foreign := mainthread.ForeignShare(n)
 	if foreign == 0 || run == 0 {
 		return nil
 	}
 	f := finding(n, cl)
 	if watched := float64(n.EndNs - n.StartNs); cl.Calls == 0 && n.Ledger.Users.Calls > 0 {
 		// As many calls wait with the thread as are under way.
-		f.lose(n, facts.LostInCalls, delay*foreign*n.CallTimeNs()/watched, 0)
+		f.lose(n, facts.LostInCalls, delay*foreign*connection.CallTimeNs(n)/watched, 0)
 	}
 	if cl.Calls > 0 {
-		f.support(n.StateSource(), float64(cl.Calls), "calls",
+		f.support(mainthread.StateSource(n), float64(cl.Calls), "calls",
 			"%s waited while the main thread was in the run queue and others had its CPU, up to %s in one call",
 			ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
 	}
@@ -54,7 +57,7 @@ func explainContention(n *facts.Node) *Finding {
 		"for every 1 s on the CPU the main thread was in the run queue for %s; %s in %.0f s (/proc/PID/schedstat)",
 		format.Brief(int64(delay/max(run, 1)*1e9)), format.Brief(int64(delay)), n.Seconds())
 	f.supportHolders(n)
-	who := n.Neighbours()
+	who := mainthread.Neighbours(n)
 	if i := slices.IndexFunc(who, movable); i >= 0 && who[i].Child {
 		f.Title = "The server's " + jobOfChild(who[i]).child() + " uses its CPU: the main thread waits in the run queue"
 	}
@@ -76,7 +79,7 @@ func explainContention(n *facts.Node) *Finding {
 // thing to check.
 func (f *Finding) doubtLoad(n *facts.Node, foreign float64) {
 	if load := 1 - foreign; load >= facts.MinShare {
-		f.doubt(n.StateSource(), load, "of the waits",
+		f.doubt(mainthread.StateSource(n), load, "of the waits",
 			"for %s of its waits its own threads, its callers, slowpath or softirqs had the CPU: that is load, and "+
 				"does not count here", format.Percent(load))
 	}
@@ -85,7 +88,7 @@ func (f *Finding) doubtLoad(n *facts.Node, foreign float64) {
 // movable reports whether another CPU for a process would not only reduce the load, as for callers, and is possible:
 // threads of the kernel cannot be moved.
 func movable(w recording.Neighbour) bool {
-	return !w.Self() && !w.Caller && !strings.HasPrefix(w.Command, facts.KsoftirqdPrefix) &&
+	return !w.Self() && !w.Caller && !strings.HasPrefix(w.Command, hosts.KsoftirqdPrefix) &&
 		!strings.HasPrefix(w.Command, "kworker/")
 }
 
@@ -125,7 +128,7 @@ func jobOfChild(w recording.Neighbour) serverJob {
 // contentionFix keeps others off the CPU on which the main thread runs. Children of servers end within seconds: the
 // server itself gives them their CPUs.
 func contentionFix(n *facts.Node, who []recording.Neighbour) (fix []remedy.Step) {
-	cpu, known := n.MainCPU()
+	cpu, known := hosts.MainCPU(n)
 	cpus := ""
 	if known {
 		cpus = otherCPUs(n, cpu)
@@ -203,16 +206,16 @@ func (j serverJob) otherCPUs(n *facts.Node, w recording.Neighbour, cpu int, cpus
 
 // supportHolders names what had the CPU when the main thread got it back, by share of its waits.
 func (f *Finding) supportHolders(n *facts.Node) {
-	waits := n.Exact(account.RunQueue)
-	all, by := facts.SumWaits(waits), map[string]int64{}
+	waits := mainthread.Exact(n, account.RunQueue)
+	all, by := mainthread.SumWaits(waits), map[string]int64{}
 	children := map[int]string{}
-	for _, w := range n.Neighbours() {
+	for _, w := range mainthread.Neighbours(n) {
 		if w.Child {
 			children[w.PID] = "its " + jobOfChild(w).child()
 		}
 	}
 	for _, s := range waits {
-		by[cmp.Or(children[facts.PIDOf(s.Culprit)], s.Culprit)] += s.Ns()
+		by[cmp.Or(children[hosts.PIDOf(s.Culprit)], s.Culprit)] += s.Ns()
 	}
 	if all.Count == 0 {
 		return
@@ -239,17 +242,17 @@ const holdersListed = 4
 // doubtSoftirqs separates other processes from the kernel's own work on the CPU: where softirqs had it for most of the
 // waits, the waits are theirs; where less, other processes have it with or without them.
 func (f *Finding) doubtSoftirqs(n *facts.Node) {
-	q, ok := n.Softirq()
+	q, ok := hosts.SoftirqOf(n)
 	if !ok {
 		return
 	}
 	share, how := q.ShareOfRest(), "of what the server did not get of it"
-	if waits := n.Exact(account.RunQueue); len(waits) > 0 {
+	if waits := mainthread.Exact(n, account.RunQueue); len(waits) > 0 {
 		var had int64
 		for _, s := range waits {
 			had += q.NsWithin(s)
 		}
-		share, how = float64(had)/float64(max(facts.SumWaits(waits).Ns, 1)), "of the waits of the main thread"
+		share, how = float64(had)/float64(max(mainthread.SumWaits(waits).Ns, 1)), "of the waits of the main thread"
 	}
 	text := fmt.Sprintf("softirqs and %s had the main thread's CPU %d for "+
 		"%.0f %% of the time (/proc/stat) and %.0f %% %s", q.ThreadName(), q.CPU, 100*q.Share(n), 100*share, how)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -19,10 +20,10 @@ var serverRestarted = Cause{
 }
 
 func explainRestarted(n *facts.Node) *Finding {
-	if _, failedOver := n.Takeover(); failedOver {
+	if _, failedOver := nodes.TakeoverOf(n); failedOver {
 		return nil // another node has its place: its restart is not what callers waited for
 	}
-	restarts := n.Restarts()
+	restarts := nodes.Restarts(n)
 	if len(restarts) == 0 {
 		return nil
 	}
@@ -49,13 +50,13 @@ func explainRestarted(n *facts.Node) *Finding {
 
 // lostByRestarts is when calls could not be served because of restarts, how much of it was loading, and the stretch
 // from the first to the last. Callers of a replica can ask another node while it loads.
-func lostByRestarts(n *facts.Node, restarts []facts.Restart) (lost facts.Spans, loadingNs int64, all facts.Span) {
+func lostByRestarts(n *facts.Node, restarts []nodes.Restart) (lost facts.Spans, loadingNs int64, all facts.Span) {
 	all = facts.Span{FromNs: restarts[0].FromNs, ToNs: restarts[0].ToNs}
-	loading := n.RefusingSpans("LOADING")
+	loading := nodes.RefusingSpans(n, "LOADING")
 	for i, r := range restarts {
 		all.FromNs, all.ToNs = min(all.FromNs, r.FromNs), max(all.ToNs, r.ToNs)
 		lost = append(lost, r.Span)
-		if n.WasReplica() {
+		if nodes.WasReplica(n) {
 			continue
 		}
 		until := n.EndNs
@@ -73,7 +74,7 @@ func lostByRestarts(n *facts.Node, restarts []facts.Restart) (lost facts.Spans, 
 	return facts.MergeSpans(lost), loadingNs, all
 }
 
-func (f *Finding) supportRestarts(n *facts.Node, restarts []facts.Restart) {
+func (f *Finding) supportRestarts(n *facts.Node, restarts []nodes.Restart) {
 	r := restarts[0]
 	for _, one := range restarts {
 		if one.ToNs-one.FromNs > r.ToNs-r.FromNs {

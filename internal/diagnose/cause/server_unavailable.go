@@ -7,6 +7,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -21,11 +23,11 @@ var serverUnavailable = Cause{
 }
 
 func explainUnavailable(n *facts.Node) *Finding {
-	if _, failedOver := n.Takeover(); failedOver {
+	if _, failedOver := nodes.TakeoverOf(n); failedOver {
 		return nil // what callers lost has an end: another node takes its place, or should
 	}
-	outages := withoutRestarts(n.Outages(), n.Restarts())
-	if len(outages) == 0 || n.MaxclientsRefusals() > 0 {
+	outages := withoutRestarts(nodes.Outages(n), nodes.Restarts(n))
+	if len(outages) == 0 || nodes.MaxclientsRefusals(n) > 0 {
 		return nil
 	}
 	var gone facts.Spans
@@ -38,7 +40,7 @@ func explainUnavailable(n *facts.Node) *Finding {
 	}
 	gone = facts.MergeSpans(gone)
 	cl := n.ClaimOf(gone.CallTimes)
-	if worst.Kind == facts.FailedNoReply && stoodStill(n, gone, cl) {
+	if worst.Kind == nodes.FailedNoReply && stoodStill(n, gone, cl) {
 		return nil // it was alive: what it did, or what kept it from running, is known
 	}
 	f := finding(n, cl)
@@ -53,19 +55,19 @@ func explainUnavailable(n *facts.Node) *Finding {
 }
 
 // withoutRestarts are the outages that did not end with a restart of the server: those are known better.
-func withoutRestarts(outages []facts.Outage, restarts []facts.Restart) []facts.Outage {
-	return slices.DeleteFunc(slices.Clone(outages), func(o facts.Outage) bool {
-		return slices.ContainsFunc(restarts, func(r facts.Restart) bool {
+func withoutRestarts(outages []nodes.Outage, restarts []nodes.Restart) []nodes.Outage {
+	return slices.DeleteFunc(slices.Clone(outages), func(o nodes.Outage) bool {
+		return slices.ContainsFunc(restarts, func(r nodes.Restart) bool {
 			return r.FromNs < o.ToNs && r.ToNs > o.FromNs
 		})
 	})
 }
 
-var unavailableTitle = map[facts.Failure]string{
-	facts.FailedRefused:     "The server was gone, and its port refused connections",
-	facts.FailedClosed:      "The server was gone, and connections to it were closed before any reply",
-	facts.FailedUnreachable: "The server was gone, and its address did not answer at all",
-	facts.FailedNoReply:     "The server stopped answering calls",
+var unavailableTitle = map[nodes.Failure]string{
+	nodes.FailedRefused:     "The server was gone, and its port refused connections",
+	nodes.FailedClosed:      "The server was gone, and connections to it were closed before any reply",
+	nodes.FailedUnreachable: "The server was gone, and its address did not answer at all",
+	nodes.FailedNoReply:     "The server stopped answering calls",
 }
 
 // stoodStill reports whether most of what calls waited during some spans is explained: by a state of the main thread,
@@ -79,12 +81,12 @@ func stoodStill(n *facts.Node, gone facts.Spans, all facts.Claim) bool {
 	return 2*open.Ns < all.Ns
 }
 
-func (f *Finding) supportOutages(n *facts.Node, outages []facts.Outage, worst facts.Outage) {
-	what := map[facts.Failure]string{
-		facts.FailedRefused:     "refused",
-		facts.FailedClosed:      "closed or reset before a reply",
-		facts.FailedUnreachable: "not answered",
-		facts.FailedNoReply:     "accepted and not answered",
+func (f *Finding) supportOutages(n *facts.Node, outages []nodes.Outage, worst nodes.Outage) {
+	what := map[nodes.Failure]string{
+		nodes.FailedRefused:     "refused",
+		nodes.FailedClosed:      "closed or reset before a reply",
+		nodes.FailedUnreachable: "not answered",
+		nodes.FailedNoReply:     "accepted and not answered",
 	}[worst.Kind]
 	end := "it had not answered again when the watch ended"
 	if worst.Over {
@@ -103,11 +105,11 @@ func (f *Finding) supportOutages(n *facts.Node, outages []facts.Outage, worst fa
 	}
 }
 
-func unavailableFix(n *facts.Node, worst facts.Outage) []remedy.Step {
+func unavailableFix(n *facts.Node, worst nodes.Outage) []remedy.Step {
 	host := "the host of " + format.Name(n.Address)
 	var fix []remedy.Step
 	switch worst.Kind {
-	case facts.FailedRefused:
+	case nodes.FailedRefused:
 		if s, ok := startServer(n); ok {
 			fix = append(fix, s)
 		}
@@ -119,7 +121,7 @@ func unavailableFix(n *facts.Node, worst facts.Outage) []remedy.Step {
 			Text: "Find out why the process ended or stopped listening: its log, journalctl" + remedy.WhatRunsIt(n) +
 				", \"out of memory\" in dmesg; a firewall that rejects connections looks the same",
 		})
-	case facts.FailedClosed:
+	case nodes.FailedClosed:
 		fix = []remedy.Step{{
 			ID: "live-server-behind-it", Kind: remedy.Change, Where: host,
 			Text: "Look at what listens there: a proxy or a load balancer without a live server behind it closes " +
@@ -129,7 +131,7 @@ func unavailableFix(n *facts.Node, worst facts.Outage) []remedy.Step {
 			Text: "Find out why the server ended: its log, journalctl" + remedy.WhatRunsIt(n) +
 				", \"out of memory\" in dmesg",
 		}}
-	case facts.FailedUnreachable:
+	case nodes.FailedUnreachable:
 		fix = []remedy.Step{{
 			ID: "mend-the-path", Kind: remedy.Change,
 			Text: "Check that the host is up, and the path to it: a firewall or a security group that drops packets, " +
@@ -166,7 +168,7 @@ func startServer(n *facts.Node) (s remedy.Step, ok bool) {
 		ID: "start-server", Kind: remedy.Command, Text: "Start it again",
 		Where: "the host of " + format.Name(n.Address),
 	}
-	switch c := n.Cgroup(); {
+	switch c := hosts.CgroupOf(n); {
 	case c.Pod != "":
 	case c.Container != "" && strings.Contains(c.CPUPath, "docker"):
 		name := format.Shell(fmt.Sprintf("%.12s", c.Container))

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -26,7 +28,7 @@ var shortLivedConnections = Cause{
 }
 
 func explainShortLived(n *facts.Node) *Finding {
-	c := n.Churn()
+	c := connection.ChurnOf(n)
 	if !c.Matters() {
 		return nil
 	}
@@ -58,13 +60,14 @@ func explainShortLived(n *facts.Node) *Finding {
 		}
 	}
 	f.supportShortLived(n)
-	if found := facts.SumRedials(slices.DeleteFunc(n.PoolRedials(n.Callers()), func(r facts.Redial) bool {
-		return !r.PoolOverflows() ||
-			!r.Reused()
-	})).Callers; len(found) > 0 {
+	if found := connection.SumRedials(slices.DeleteFunc(connection.PoolRedials(n, caller.Callers(n)),
+		func(r connection.Redial) bool {
+			return !r.PoolOverflows() ||
+				!r.Reused()
+		})).Callers; len(found) > 0 {
 		f.doubt(recording.SourceTap, float64(len(found)), "processes",
 			"%s has a pool: some of its connections are reused, others are closed after a call or two",
-			facts.CallerNames(found))
+			caller.CallerNames(found))
 	}
 	if rejected := n.Growth(series.RejectedConnections); rejected > 0 {
 		f.doubt(recording.SourceServer, rejected, "connections",
@@ -74,7 +77,7 @@ func explainShortLived(n *facts.Node) *Finding {
 	return f
 }
 
-func shortLivedFix(n *facts.Node, c facts.Churn) []remedy.Step {
+func shortLivedFix(n *facts.Node, c connection.Churn) []remedy.Step {
 	steps := oneClient(n)
 	if who := crowdedHosts(n); who != "" {
 		steps = because(steps, "Most callers are on "+format.Name(who))
@@ -92,8 +95,8 @@ func shortLivedFix(n *facts.Node, c facts.Churn) []remedy.Step {
 // crowdedHosts are the addresses that most of the clients come from.
 func crowdedHosts(n *facts.Node) string {
 	counts := map[string]int{}
-	for _, c := range n.Clients() {
-		counts[n.HostText(c.Addr)]++
+	for _, c := range caller.Clients(n) {
+		counts[caller.HostTextOf(n.Case, c.Addr)]++
 	}
 	best := ""
 	for h, k := range counts {

@@ -6,6 +6,9 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -47,12 +50,13 @@ func explainSlowCommand(n *facts.Node) *Finding {
 // heldBySlowCommands leaves out the time of page copies in these commands while a child process saved: without it they
 // would have been that much shorter, and cow-faults-after-fork claims it. mostNs is the most that was left out of one
 // wait.
-func heldBySlowCommands(n *facts.Node) (h facts.SuspectClaim, mostNs int64) {
-	c := n.PageCopies()
+func heldBySlowCommands(n *facts.Node) (h mainthread.SuspectClaim, mostNs int64) {
+	c := hosts.PageCopiesOf(n)
 	if !c.Matters() {
-		return n.ClaimOfKind(facts.KindSlowCommand), 0
+		return mainthread.ClaimOfKind(n, mainthread.KindSlowCommand), 0
 	}
-	h = n.ClaimOfSuspectsExcept(func(s account.Suspect) bool { return n.KindOf(s) == facts.KindSlowCommand },
+	h = mainthread.ClaimOfSuspectsExcept(n,
+		func(s account.Suspect) bool { return mainthread.KindOf(n, s) == mainthread.KindSlowCommand },
 		func(s account.Segment) int64 {
 			ns := c.NsWithin(s.FromNs, s.ToNs)
 			mostNs = max(mostNs, ns)
@@ -103,7 +107,8 @@ func slowCommandFix(n *facts.Node, name string, s account.Suspect) []remedy.Step
 	}
 	fix := []remedy.Step{{
 		ID: "in-steps", Kind: remedy.Change, Restart: "the application",
-		Text: fmt.Sprintf("Instead of %s%s use %s", format.Name(s.Command), n.FromText([]account.Suspect{s}), use),
+		Text: fmt.Sprintf("Instead of %s%s use %s", format.Name(s.Command), caller.FromText(n, []account.Suspect{s}),
+			use),
 	}}
 	if name != "CLUSTER" && name != "SAVE" {
 		fix = append(fix, remedy.Step{
@@ -111,7 +116,7 @@ func slowCommandFix(n *facts.Node, name string, s account.Suspect) []remedy.Step
 			Text: "Send commands that must walk everything to a replica that only they use",
 		})
 	}
-	forbid, ok := remedy.Forbid(n, s.Command, n.UserOf(s))
+	forbid, ok := remedy.Forbid(n, s.Command, caller.UserOf(n, s))
 	if ok && name != "CLUSTER" { // clients of a cluster cannot do without it
 		fix = append(fix, forbid)
 	}

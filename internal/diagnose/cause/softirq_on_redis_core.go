@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -21,7 +22,7 @@ var softirqOnRedisCore = Cause{
 }
 
 func explainSoftirq(n *facts.Node) *Finding {
-	q, ok := n.Softirq()
+	q, ok := hosts.SoftirqOf(n)
 	if !ok || !q.Heavy(n) {
 		return nil
 	}
@@ -49,7 +50,7 @@ func explainSoftirq(n *facts.Node) *Finding {
 		n.Growth(series.MainRun)/1e7/n.Seconds())
 	f.support(recording.SourceHost, q.OwnNs, "ns",
 		"the server's own packets need %.0f %% at most (%.0f TCP segments per second in its namespace)",
-		q.OwnNs/1e7/n.Seconds(), q.OwnNs/facts.SoftirqNsPerSegment/n.Seconds())
+		q.OwnNs/1e7/n.Seconds(), q.OwnNs/hosts.SoftirqNsPerSegment/n.Seconds())
 	waits := n.Claim(func(_ account.Account, s account.Segment) bool {
 		return s.Actor == account.Server && s.State == account.RunQueue && strings.HasPrefix(s.Culprit,
 			q.ThreadName()+"[")
@@ -70,12 +71,12 @@ func explainSoftirq(n *facts.Node) *Finding {
 }
 
 // softirqFix moves the server first: that needs no knowledge of the card.
-func softirqFix(n *facts.Node, q facts.Softirq) []remedy.Step {
+func softirqFix(n *facts.Node, q hosts.Softirq) []remedy.Step {
 	move := remedy.Step{
 		ID: "move-server", Kind: remedy.Change, Restart: "the server",
 		Text: fmt.Sprintf("Keep the server off CPU %d: server_cpulist in its configuration, or a cpuset", q.CPU),
 	}
-	if cpus, pid := otherCPUs(n, q.CPU), n.ServerPID(); cpus != "" && pid != 0 {
+	if cpus, pid := otherCPUs(n, q.CPU), hosts.ServerPID(n); cpus != "" && pid != 0 {
 		move.Kind, move.Restart, move.Command = remedy.Command, "", moveProcesses([]int{pid}, cpus)
 		move.Text = fmt.Sprintf("Keep the server off CPU %d", q.CPU)
 		move.Risk = "a restart forgets it, unless server_cpulist (Redis 6.0, Valkey) or a cpuset keeps it"
@@ -96,7 +97,7 @@ func softirqFix(n *facts.Node, q facts.Softirq) []remedy.Step {
 }
 
 // supportQuiet compares with the other CPUs.
-func (f *Finding) supportQuiet(n *facts.Node, q facts.Softirq) {
+func (f *Finding) supportQuiet(n *facts.Node, q hosts.Softirq) {
 	cpus := facts.LastValue(n.Series(series.MachineCPUs))
 	all := n.Growth(series.MachineSoftirq)
 	if cpus <= 1 || all <= 0 {

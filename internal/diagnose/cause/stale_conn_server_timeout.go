@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -20,21 +22,21 @@ var staleConnServerTimeout = Cause{
 }
 
 func explainStale(n *facts.Node) *Finding {
-	callers := n.Callers()
+	callers := caller.Callers(n)
 	if len(callers) == 0 {
 		return staleByCounters(n)
 	}
-	sum := facts.SumRedials(n.StaleRedials(callers))
+	sum := connection.SumRedials(connection.StaleRedials(n, callers))
 	if len(sum.Callers) == 0 {
 		return nil
 	}
 	most := sum.Largest
-	f := findingOfLosses(n.Overhead(callers), n, sum.CostNs)
+	f := findingOfLosses(connection.OverheadOf(n, callers), n, sum.CostNs)
 	if f == nil {
 		return nil
 	}
 	f.Samples = sum.Count
-	idle := facts.PercentilesOf(most.Closed, func(k *facts.Conn) int64 { return k.ServerClosedIdleNs })
+	idle := caller.PercentilesOf(most.Closed, func(k *caller.Conn) int64 { return k.ServerClosedIdleNs })
 	f.support(recording.SourceTap, float64(idle.Median), "ns",
 		"the server's end closed %s of %s, each after %s to %s without a call",
 		counted(len(most.Closed), "idle connection"), most.Name, format.Brief(idle.P10), format.Brief(idle.P90))
@@ -61,7 +63,7 @@ func explainStale(n *facts.Node) *Finding {
 		len(most.Dialled), len(most.Opened()))
 	if len(sum.Callers) > 1 {
 		f.support(recording.SourceTap, float64(len(sum.Callers)), "processes",
-			"%d processes have that: %s", len(sum.Callers), facts.CallerNames(sum.Callers))
+			"%d processes have that: %s", len(sum.Callers), caller.CallerNames(sum.Callers))
 	}
 	f.doubtRemote(most.Caller)
 	f.FixSteps = staleFix(n, limit, idle.P10, sum.Callers...)
@@ -69,14 +71,14 @@ func explainStale(n *facts.Node) *Finding {
 }
 
 // lateNotice is how much later the clients' sockets were closed than the other end.
-func lateNotice(ended []*facts.Conn) facts.Percentiles {
-	var known []*facts.Conn
+func lateNotice(ended []*caller.Conn) facts.Percentiles {
+	var known []*caller.Conn
 	for _, k := range ended {
 		if k.CloseNs > k.ServerClosedNs {
 			known = append(known, k)
 		}
 	}
-	return facts.PercentilesOf(known, func(k *facts.Conn) int64 { return k.CloseNs - k.ServerClosedNs })
+	return caller.PercentilesOf(known, func(k *caller.Conn) int64 { return k.CloseNs - k.ServerClosedNs })
 }
 
 // Bounds of what the counters alone can show: few connections, of few commands, in a watch that is much longer than the
@@ -89,9 +91,9 @@ const (
 
 func staleByCounters(n *facts.Node) *Finding {
 	limit := n.IdleLimitNs()
-	c := n.Churn()
-	if limit == 0 || n.Seconds()*1e9 < staleWatches*float64(limit) || c.PerSecond*n.Seconds() < facts.MinHerd/2 ||
-		c.PerSecond >= facts.MinChurn || c.CommandsPerConn > staleCalls || c.Share() < staleShare {
+	c := connection.ChurnOf(n)
+	if limit == 0 || n.Seconds()*1e9 < staleWatches*float64(limit) || c.PerSecond*n.Seconds() < connection.MinHerd/2 ||
+		c.PerSecond >= connection.MinChurn || c.CommandsPerConn > staleCalls || c.Share() < staleShare {
 		return nil
 	}
 	f := &Finding{Of: n.Ledger.Calls()}
@@ -106,7 +108,7 @@ func staleByCounters(n *facts.Node) *Finding {
 	return f
 }
 
-func staleFix(n *facts.Node, limit, idleNs int64, of ...*facts.Caller) []remedy.Step {
+func staleFix(n *facts.Node, limit, idleNs int64, of ...*caller.Caller) []remedy.Step {
 	first := remedy.Step{
 		ID: "longer-idle-timeout", Kind: remedy.Change,
 		Text: fmt.Sprintf("Raise the idle timeout of the proxy or balancer on the path (HAProxy: timeout client and "+

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/mainthread"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -21,11 +23,11 @@ var staleTopology = Cause{
 }
 
 func explainStaleTopology(n *facts.Node) *Finding {
-	t, ok := n.Takeover()
+	t, ok := nodes.TakeoverOf(n)
 	if !ok || t.Pending || t.ConnsRefused {
 		return nil // a refused caller knows at once
 	}
-	s := n.WaitsAfterTakeover(t)
+	s := nodes.WaitsAfterTakeover(n, t)
 	if s.Ns == 0 {
 		return nil
 	}
@@ -35,7 +37,7 @@ func explainStaleTopology(n *facts.Node) *Finding {
 		f.claim(n).Calls = slices.Clone(claimSince(n, t).PerCall)
 	}
 	f.supportStuck(n, t, s)
-	if ms := n.NodeTimeoutMs(); ms > 0 && t.DownNs > 0 && t.TakenNs > 0 {
+	if ms := nodes.NodeTimeoutMs(n); ms > 0 && t.DownNs > 0 && t.TakenNs > 0 {
 		f.support(recording.SourceServer, float64(t.TakenNs-t.DownNs), "ns",
 			"the failover itself took %s (cluster-node-timeout is %d ms)", format.Brief(t.TakenNs-t.DownNs), ms)
 	}
@@ -45,11 +47,11 @@ func explainStaleTopology(n *facts.Node) *Finding {
 
 // claimSince claims what calls to the old master waited since another node had its slots; slowpath's own represent
 // those of other waiting clients.
-func claimSince(n *facts.Node, t facts.Takeover) facts.Claim {
+func claimSince(n *facts.Node, t nodes.Takeover) facts.Claim {
 	return n.ClaimOf(facts.Spans{{FromNs: max(t.TakenNs, n.StartNs), ToNs: math.MaxInt64}}.CallTimes)
 }
 
-func (f *Finding) supportStuck(n *facts.Node, t facts.Takeover, s facts.SilentNodeWaits) {
+func (f *Finding) supportStuck(n *facts.Node, t nodes.Takeover, s nodes.SilentNodeWaits) {
 	source := recording.SourceTap
 	if s.RequestsUnread {
 		source = recording.SourceHost
@@ -72,14 +74,14 @@ func (f *Finding) supportStuck(n *facts.Node, t facts.Takeover, s facts.SilentNo
 			counted(s.Dialled, "connection"), s.GivenUp, format.Brief(s.LongestNs))
 	}
 	if t.StoppedNs > 0 {
-		f.support(n.StateSource(), float64(t.StoppedNs), "ns",
+		f.support(mainthread.StateSource(n), float64(t.StoppedNs), "ns",
 			"its process was stopped for at least %s (a signal, a debugger or the freezer)", format.Brief(t.StoppedNs))
 	}
 }
 
 func ago(ns int64) string { return format.Brief(ns) + " before the end of the watch" }
 
-func staleTopologyFix(n *facts.Node, t facts.Takeover) (fix []remedy.Step) {
+func staleTopologyFix(n *facts.Node, t nodes.Takeover) (fix []remedy.Step) {
 	if s, ok := remedy.Continue(n); ok && t.StoppedNs > 0 {
 		s.Text += ": as a replica it answers MOVED, and callers learn where its slots are"
 		fix = append(fix, s)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording/series"
@@ -36,7 +37,7 @@ func otherCPUs(n *facts.Node, cpu int) string {
 // empty.
 func mainAffinity(n *facts.Node) string {
 	allowed, all := facts.LastValue(n.Series(series.CPUsAllowed)), facts.LastValue(n.Series(series.MachineCPUs))
-	switch cpu, ok := n.MainCPU(); {
+	switch cpu, ok := hosts.MainCPU(n); {
 	case ok && allowed == 1:
 		return strconv.Itoa(cpu)
 	case allowed > 0 && allowed == all:
@@ -102,8 +103,8 @@ func clientQuotaStep(n *facts.Node, cgroup, who string) remedy.Step {
 	case unitOf(cgroup) != "" && !inDocker:
 		s.ID = stepUnitLimit
 		s.Command, s.Undo = unitWithoutQuota(unitOf(cgroup), quota, period)
-	case cgroup != "" && limited && n.Cgroup().Version > 0:
-		s.Command, s.Undo = cgroupWithoutQuota(n.Cgroup().Version, cgroup, quota, period)
+	case cgroup != "" && limited && hosts.CgroupOf(n).Version > 0:
+		s.Command, s.Undo = cgroupWithoutQuota(hosts.CgroupOf(n).Version, cgroup, quota, period)
 	default:
 		s.Kind = remedy.Change
 		s.Text += ", or raise it: resources.limits.cpu of its container in Kubernetes, CPUQuota of its systemd unit"

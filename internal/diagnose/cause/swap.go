@@ -6,6 +6,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -33,7 +35,7 @@ func isFault(s account.Segment) bool {
 	if s.Actor != account.Server || s.State != account.Blocked || s.Suspect >= 0 {
 		return false
 	}
-	return s.Culprit == facts.PageFault || s.Culprit == "" || s.Culprit == "read" || s.Culprit == "epoll_wait"
+	return s.Culprit == mainthread.PageFault || s.Culprit == "" || s.Culprit == "read" || s.Culprit == "epoll_wait"
 }
 
 func explainSwap(n *facts.Node) *Finding {
@@ -45,7 +47,7 @@ func explainSwap(n *facts.Node) *Finding {
 		return nil // faults without swap are pages of files
 	}
 	// Fetching a page and making room for it is work as well, which all other calls wait for.
-	work := n.ExcessKernelShare()
+	work := hosts.ExcessKernelShare(n)
 	cl := n.ClaimOf(func(a account.Account) (times facts.StateTimes) {
 		for _, s := range a.Segments {
 			switch {
@@ -153,12 +155,12 @@ func raiseMemoryLimit(n *facts.Node, limit string) (remedy.Step, bool) {
 	need := facts.LastValue(n.Series(series.ProcessRSS)) + max(swapped,
 		facts.LastValue(n.Series(series.ProcessSmapsSwap)))
 	need += need / 2
-	now, pid := facts.LastValue(n.CgroupSeries(limit, series.CgroupMemoryLimit)), n.ServerPID()
-	if limit == "" || pid == 0 || n.Cgroup().Version == 0 || need <= now {
+	now, pid := facts.LastValue(n.CgroupSeries(limit, series.CgroupMemoryLimit)), hosts.ServerPID(n)
+	if limit == "" || pid == 0 || hosts.CgroupOf(n).Version == 0 || need <= now {
 		return remedy.Step{}, false
 	}
 	file := "/sys/fs/cgroup/memory" + limit + "/memory.limit_in_bytes"
-	if n.Cgroup().Version == 2 {
+	if hosts.CgroupOf(n).Version == 2 {
 		file = "/sys/fs/cgroup" + limit + "/memory.max"
 		high := facts.LastValue(n.CgroupSeries(limit, series.CgroupMemoryHigh))
 		if high > 0 && (now <= 0 || high < now) {

@@ -6,6 +6,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -21,8 +23,8 @@ var syncFreeOfBigKey = Cause{
 }
 
 func explainSyncFree(n *facts.Node) *Finding {
-	h := n.ClaimOfSuspects(func(s account.Suspect) bool {
-		return s.Kind == account.KindFree && !lazy(n, s) || n.KindOf(s) == facts.KindFree
+	h := mainthread.ClaimOfSuspects(n, func(s account.Suspect) bool {
+		return s.Kind == account.KindFree && !lazy(n, s) || mainthread.KindOf(n, s) == mainthread.KindFree
 	})
 	if !h.Matters() {
 		return nil
@@ -38,7 +40,7 @@ func explainSyncFree(n *facts.Node) *Finding {
 			"%s does little work of its own: its time grows with the value that it frees", worst.Command)
 	}
 	f.supportWaits(n, h, what)
-	if fell := n.MemoryFall(worst); fell >= facts.MinFreeBytes {
+	if fell := n.MemoryFall(worst); fell >= mainthread.MinFreeBytes {
 		f.support(recording.SourceServer, fell, "bytes", "used_memory fell by %.0f MB between two polls", fell/1e6)
 	} else {
 		f.doubt(recording.SourceServer, 0, "bytes",
@@ -67,7 +69,7 @@ func lazy(n *facts.Node, s account.Suspect) bool {
 // others).
 func freeFix(n *facts.Node, s account.Suspect) []remedy.Step {
 	name, _, _ := strings.Cut(s.Command, " ")
-	from := n.FromText([]account.Suspect{s})
+	from := caller.FromText(n, []account.Suspect{s})
 	expire := remedy.ConfigSet(n, "lazy-expire", "lazyfree-lazy-expire", "yes",
 		"Let keys that expire be freed in a background thread")
 	switch {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -29,16 +31,16 @@ var timeoutDiscardChurn = Cause{
 const deadlineSharp = 0.7
 
 func explainTimeouts(n *facts.Node) *Finding {
-	callers := n.Callers()
-	var found []*facts.Caller
-	var all facts.Redial
+	callers := caller.Callers(n)
+	var found []*caller.Caller
+	var all connection.Redial
 	var cost, given, calls, failed int64
 	lost := map[string]bool{} // requests that were never acknowledged: no timeout would have been long enough
-	for _, s := range n.UnansweredRequests() {
-		lost[s.Client] = lost[s.Client] || s.Retransmits >= facts.UnansweredRetransmits
+	for _, s := range connection.UnansweredRequests(n) {
+		lost[s.Client] = lost[s.Client] || s.Retransmits >= connection.UnansweredRetransmits
 	}
-	unanswered := n.NeverAnswered(callers) // no timeout would have been long enough for those either
-	for _, r := range n.Redials(callers, func(k *facts.Conn) bool {
+	unanswered := connection.NeverAnswered(n, callers) // no timeout would have been long enough for those either
+	for _, r := range connection.Redials(n, callers, func(k *caller.Conn) bool {
 		return k.ClosedWaiting() && !lost[k.Client] && !unanswered[k]
 	}) {
 		found, cost = append(found, r.Caller), cost+r.CostNs()
@@ -53,7 +55,7 @@ func explainTimeouts(n *facts.Node) *Finding {
 	if len(found) == 0 {
 		return nil
 	}
-	l := n.Overhead(callers)
+	l := connection.OverheadOf(n, callers)
 	f := findingOfLosses(l, n, cost+given)
 	switch { // a call that is given up has failed, however little time that took
 	case f == nil && float64(failed) > facts.HealthyMaxShare*float64(calls+failed):
@@ -61,10 +63,10 @@ func explainTimeouts(n *facts.Node) *Finding {
 	case f == nil:
 		return nil
 	}
-	age := facts.PercentilesOf(all.Closed, func(k *facts.Conn) int64 { return k.IdleNs })
+	age := caller.PercentilesOf(all.Closed, func(k *caller.Conn) int64 { return k.IdleNs })
 	f.support(recording.SourceTap, float64(len(all.Closed)), "connections", "%s closed %s with a call unanswered, of "+
 		"%d that it closed: %s of its calls were given up", all.Name, counted(len(all.Closed), "connection"),
-		len(all.ConnsWhere(func(k *facts.Conn) bool { return k.ClosedBy == recording.Client })),
+		len(all.ConnsWhere(func(k *caller.Conn) bool { return k.ClosedBy == recording.Client })),
 		format.Percent(float64(len(all.Closed))/float64(int64(len(all.Closed))+all.AppCalls())))
 	if float64(age.P10) >= deadlineSharp*float64(age.Median) {
 		f.support(recording.SourceTap, float64(age.P10), "ns",
@@ -88,7 +90,7 @@ func explainTimeouts(n *facts.Node) *Finding {
 	}
 	if len(found) > 1 {
 		f.support(recording.SourceTap, float64(len(found)), "processes",
-			"%d processes do so: %s", len(found), facts.CallerNames(found))
+			"%d processes do so: %s", len(found), caller.CallerNames(found))
 	}
 	f.doubtRemote(all.Caller)
 	f.blameLoads(n, found...)

@@ -6,6 +6,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/connection"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -63,7 +65,7 @@ type handshakeWork struct {
 
 // speaksTLS: the probe uses it, or the server says so.
 func speaksTLS(n *facts.Node) bool {
-	if n.ConnectionCost().TLS {
+	if connection.ConnectionCostOf(n).TLS {
 		return true
 	}
 	port, ok := n.Config("tls-port")
@@ -77,13 +79,13 @@ func handshakeWorkOf(n *facts.Node) (h handshakeWork, ok bool) {
 	}
 	from, to := received[0].TimeNs, received[len(received)-1].TimeNs
 	seconds := max(float64(to-from)/1e9, 1e-9)
-	h.count = received.Growth() - n.ProbeCalls(from, to).Fresh
+	h.count = received.Growth() - connection.ProbeCallsOf(n, from, to).Fresh
 	if h.count < stormRate*seconds {
 		return h, false
 	}
-	if seen := n.TLSHandshakes(); seen.Count >= h.count/seenPart {
+	if seen := mainthread.TLSHandshakesOf(n); seen.Count >= h.count/seenPart {
 		h.spans, h.costNs, h.source = seen.Spans, seen.OnCPUNs/seen.Count, recording.SourceTap
-	} else if d, known := n.Demand(); known {
+	} else if d, known := mainthread.DemandOf(n); known {
 		usec := 0.0
 		for _, command := range n.CountedCommands() {
 			usec += n.Growth(series.CommandUsec(command))
@@ -105,7 +107,7 @@ func explainHandshakeStorm(n *facts.Node) *Finding {
 	}
 	cl := n.ClaimOf(behind)
 	if h.cores < stormCores { // a new connection waits for its handshake anyway: other calls have to wait for it, too
-		begun := n.OpenTimes()
+		begun := connection.OpenTimesOf(n)
 		cl = n.ClaimOf(func(a account.Account) facts.StateTimes {
 			if begun.OpenedJustBefore(a.Call, freshNs) {
 				return nil
@@ -117,7 +119,7 @@ func explainHandshakeStorm(n *facts.Node) *Finding {
 	if h.cores < stormCores && (!cl.Matters() || float64(cl.Ns) < stormExcess*float64(n.Ledger.ExcessNs)) {
 		return nil
 	}
-	if d, known := n.Demand(); known && h.cores >= stormCores {
+	if d, known := mainthread.DemandOf(n); known && h.cores >= stormCores {
 		part := min(h.cores/max(d.Run, 1e-9), 1)
 		q, _ := n.Queue()
 		unexplained := min(float64(n.UnexplainedWaits().Ns)/float64(max(n.Ledger.ExcessNs, 1)), 1)

@@ -8,6 +8,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/mainthread"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -24,14 +26,14 @@ var topologyRefreshStorm = Cause{
 }
 
 func explainRefreshStorm(n *facts.Node) *Finding {
-	r := n.MapRefresh()
-	if r.FollowsMoved() || r.Command == "" || r.Moved < 0 && n.Case.OwnersChanged() >= minRedirects {
+	r := nodes.MapRefreshOf(n)
+	if r.FollowsMoved() || r.Command == "" || r.Moved < 0 && nodes.OwnersChanged(n.Case) >= minRedirects {
 		return nil
 	}
-	h := n.ClaimOfSuspects(func(s account.Suspect) bool {
+	h := mainthread.ClaimOfSuspects(n, func(s account.Suspect) bool {
 		return s.Kind == account.KindCommand && (!s.Stopped || s.Busy) && facts.IsMapCommand(s.Command)
 	})
-	pattern := n.RefreshWaitShare(r)
+	pattern := nodes.RefreshWaitShare(n, r)
 	if !h.Matters() && pattern == 0 || r.Calls < minRefreshRate*n.Seconds() {
 		return nil
 	}
@@ -52,7 +54,7 @@ func explainRefreshStorm(n *facts.Node) *Finding {
 }
 
 // doubtRefreshes weighs whether something else makes them ask.
-func (f *Finding) doubtRefreshes(n *facts.Node, r facts.MapRefresh) {
+func (f *Finding) doubtRefreshes(n *facts.Node, r nodes.MapRefresh) {
 	switch {
 	case r.Moved < 0 && mapChanged(n):
 		f.weaken(1)
@@ -72,7 +74,7 @@ func (f *Finding) doubtRefreshes(n *facts.Node, r facts.MapRefresh) {
 			"each map request comes with a new connection: client objects made "+
 				"for each job request the map when they start")
 	}
-	if r.SubcommandsMerged && n.TapCalls(r.Command.String()) == 0 && !r.Lettuce {
+	if r.SubcommandsMerged && mainthread.TapCalls(n, r.Command.String()) == 0 && !r.Lettuce {
 		f.doubt(recording.SourceServer, 0, "",
 			"this version counts all subcommands of CLUSTER as one: %s is a guess by the cost", r.Command.String())
 	}
@@ -87,13 +89,13 @@ func mapChanged(n *facts.Node) bool {
 		}
 	}
 	return maps > 1 || n.Growth(series.ClusterCurrentEpoch) > 0 ||
-		n.Growth(series.CommandCalls("cluster|setslot")) > 0 || n.TapCalls("CLUSTER SETSLOT") > 0
+		n.Growth(series.CommandCalls("cluster|setslot")) > 0 || mainthread.TapCalls(n, "CLUSTER SETSLOT") > 0
 }
 
 // refreshFix are the options, those that save most first: refreshes on events, an upgrade, fewer refreshes, replicas
 // only; each with what it saves.
-func refreshFix(n *facts.Node, r facts.MapRefresh) (fix []remedy.Step) {
-	size, replicas := n.MapSize()
+func refreshFix(n *facts.Node, r nodes.MapRefresh) (fix []remedy.Step) {
+	size, replicas := nodes.MapSize(n)
 	habit, known := cost.PolicyOf(r.Library)
 	a := cost.NodeLoad{
 		Server: n.Rec.Meta[recording.MetaServer], Command: r.Command, Size: size, Replicas: replicas,

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
@@ -57,7 +57,7 @@ func TestTopologyRefreshStorm(t *testing.T) {
 		},
 		{
 			name: "T0: go-redis reports its name", rec: refreshed(now, "cmdstat_cluster|slots", 1000,
-				2400).clientsOf(facts.Client{
+				2400).clientsOf(caller.Client{
 				Addr: "10.0.0.9:1", Cmd: "cluster|slots", LibName: "go-redis",
 				LibVer: "9.17.0",
 			}),
@@ -141,7 +141,7 @@ func (e edge) asked(op, process string) edge {
 }
 
 // clientsOf are lines of CLIENT LIST.
-func (e edge) clientsOf(list ...facts.Client) edge {
+func (e edge) clientsOf(list ...caller.Client) edge {
 	var b strings.Builder
 	for _, c := range list {
 		b.WriteString(recording.Detail(c) + "\n")

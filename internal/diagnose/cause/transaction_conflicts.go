@@ -2,6 +2,8 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -16,7 +18,7 @@ var transactionConflicts = Cause{
 }
 
 func explainTransactions(n *facts.Node) *Finding {
-	t := n.Transactions()
+	t := mainthread.TransactionsOf(n)
 	succeeded := max(t.Done-t.Failed, 1)
 	each := t.FailedNs / succeeded
 	of := facts.Affected{Calls: int(t.Failed), Share: float64(t.Failed) / float64(max(t.Done, 1))}
@@ -27,7 +29,7 @@ func explainTransactions(n *facts.Node) *Finding {
 	f.lose(n, facts.LostWaiting, float64(t.FailedNs), each)
 	f.support(recording.SourceTap, float64(t.Failed), "transactions",
 		"%d of %d transactions changed nothing: another client had changed a key that they watched (%s)", t.Failed,
-		t.Done, facts.CallerNames(t.Callers))
+		t.Done, caller.CallerNames(t.Callers))
 	f.support(recording.SourceTap, float64(each), "ns",
 		"each took %s, from WATCH to the null reply to EXEC; for one that succeeded callers had lost %s by then",
 		format.Brief(t.FailedNs/t.Failed), format.Brief(each))

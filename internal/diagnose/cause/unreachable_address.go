@@ -6,6 +6,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/connection"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -53,18 +55,18 @@ func explainUnreachable(n *facts.Node) *Finding {
 
 // explainSilent is for watches without the tap: sockets show dials, and no calls.
 func explainSilent(n *facts.Node) *Finding {
-	all := n.SilentAddresses()
+	all := connection.SilentAddresses(n)
 	if len(all) == 0 {
 		return nil
 	}
 	worst := all[0]
 	f := &Finding{Of: n.Ledger.Calls(), Grade: Inferred, Samples: worst.Dials}
-	who := format.Name(n.ProcessName(worst.PID, "a process"))
+	who := format.Name(hosts.ProcessName(n.Case, worst.PID, "a process"))
 	f.Title = fmt.Sprintf("%s dials %s again and again, which does not answer", who, format.Name(worst.To))
 	for _, s := range all[:min(len(all), mostAddressesSaid)] {
 		f.support(recording.SourceHost, float64(s.Dials), "dials",
 			"%s of %s to %s came to nothing after up to %s: its threads spent %s of their time in them",
-			counted(s.Dials, "dial"), format.Name(n.ProcessName(s.PID, "a process")), format.Name(s.To),
+			counted(s.Dials, "dial"), format.Name(hosts.ProcessName(n.Case, s.PID, "a process")), format.Name(s.To),
 			format.Brief(s.MaxNs), format.Percent(s.Share))
 	}
 	lost := 0.0

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -30,14 +31,14 @@ func explainAcks(n *facts.Node) *Finding {
 		ops[n.Ledger.Slow[c.Index].Call.Op]++
 	}
 	var f *Finding
-	known, ok := n.CountedAckWaits()
+	known, ok := mainthread.CountedAckWaits(n)
 	switch {
 	case cl.Matters():
 		f = finding(n, cl)
 		f.support(recording.SourceTap, float64(cl.Calls), "calls",
 			"%s are %s, and waited for acknowledgements, up to %s in one call",
 			ofSlow(cl.Calls, n), named(ops), format.Brief(cl.MaxNs))
-	case ok && !n.SeenExactly() && known.Blocked >= facts.HealthyMinCalls &&
+	case ok && !mainthread.SeenExactly(n) && known.Blocked >= facts.HealthyMinCalls &&
 		known.MeanNs >= float64(n.Ledger.ThresholdNs):
 		f = finding(n, cl)
 		f.Samples = known.Blocked
@@ -50,7 +51,7 @@ func explainAcks(n *facts.Node) *Finding {
 	default:
 		return nil
 	}
-	aof := ops["WAITAOF"] > 0 && n.AOF().Fsync == "everysec"
+	aof := ops["WAITAOF"] > 0 && mainthread.AOF(n).Fsync == "everysec"
 	if ops["WAITAOF"] > ops["WAIT"] {
 		f.Title = "WAITAOF takes long: what was written is not on disk yet, here or at replicas"
 	}
@@ -58,7 +59,7 @@ func explainAcks(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, 1, "s",
 			"appendfsync is everysec: writes reach the disk once per second, and WAITAOF does not hurry that")
 	}
-	if aof && ops["WAIT"] == 0 && len(n.Replicas()) == 0 {
+	if aof && ops["WAIT"] == 0 && len(mainthread.Replicas(n)) == 0 {
 		f.FixSteps = []remedy.Step{fsyncEachWrite(n)}
 		return f
 	}
@@ -89,8 +90,8 @@ func fsyncEachWrite(n *facts.Node) remedy.Step {
 
 // supportReplicas says what the server knows of its replicas, and gives those that acknowledge late, or all where none
 // is known to.
-func (f *Finding) supportReplicas(n *facts.Node) (late []facts.Replica) {
-	replicas := n.Replicas()
+func (f *Finding) supportReplicas(n *facts.Node) (late []mainthread.Replica) {
+	replicas := mainthread.Replicas(n)
 	if least, ok := n.Series(series.ConnectedSlaves).Min(); ok && len(replicas) == 0 {
 		f.support(recording.SourceServer, least, "replicas", "no replica was connected (connected_slaves)")
 	} else if ok && least < float64(len(replicas)) {
@@ -114,14 +115,14 @@ func (f *Finding) supportReplicas(n *facts.Node) (late []facts.Replica) {
 	return late
 }
 
-func replicaName(r facts.Replica) string {
+func replicaName(r mainthread.Replica) string {
 	if r.Port == 0 {
 		return "a replica"
 	}
 	return fmt.Sprintf("the replica at port %d", r.Port)
 }
 
-func acksFix(late []facts.Replica) (fix []remedy.Step) {
+func acksFix(late []mainthread.Replica) (fix []remedy.Step) {
 	if len(late) == 0 {
 		fix = append(fix, remedy.Step{
 			ID: "bring-replicas-back", Kind: remedy.Change,

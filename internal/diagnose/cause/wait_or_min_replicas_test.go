@@ -3,7 +3,7 @@ package cause_test
 import (
 	"testing"
 
-	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/recording"
 )
 
@@ -29,7 +29,7 @@ func TestWaitForReplicas(t *testing.T) {
 				TimeNs: at, Source: recording.SourceServer, Subject: edgeNode, Name: "blocked_clients", Value: v,
 			})
 		}
-		return e.clientsOf(facts.Client{ID: 7, Addr: pathClient, Flags: "b", Cmd: "wait"})
+		return e.clientsOf(caller.Client{ID: 7, Addr: pathClient, Flags: "b", Cmd: "wait"})
 	}
 	always := []float64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}
 	explainEdge(t, find("wait-or-min-replicas"), []edgeCase{
@@ -55,7 +55,8 @@ func TestWaitForReplicas(t *testing.T) {
 		},
 		{
 			name: "T0: a module's command blocks",
-			rec:  counted(20, always...).clientsOf(facts.Client{ID: 8, Addr: pathOther, Flags: "b", Cmd: "my.command"}),
+			rec: counted(20,
+				always...).clientsOf(caller.Client{ID: 8, Addr: pathOther, Flags: "b", Cmd: "my.command"}),
 		},
 		{name: "nothing waits", rec: newPath()},
 	})

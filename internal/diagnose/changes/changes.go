@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/recording"
 )
 
@@ -91,7 +92,7 @@ func (h *history) add(c Change) {
 }
 
 // name is a client's process, where that is known, else its address and what the server knows of it.
-func name(w facts.Who) string { return cmp.Or(w.Process, w.Text()) }
+func name(w caller.Who) string { return cmp.Or(w.Process, w.Text()) }
 
 // changed says what has which value now, and which it had.
 func changed(what, to, from string) string {

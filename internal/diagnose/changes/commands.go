@@ -6,6 +6,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -26,7 +28,7 @@ func (h *history) commands() {
 		c.Kind, c.Names, c.Text = Command, []string{op}, op
 		seen[op] = &c
 	}
-	for _, a := range h.n.AdminCommands() {
+	for _, a := range caller.AdminCommands(h.n) {
 		add(Change{Span: a.Span, By: []string{name(a.Who)}, Source: recording.SourceTap}, a.Command, 1)
 	}
 	for _, op := range recording.AdminCommands() {
@@ -35,7 +37,7 @@ func (h *history) commands() {
 		}
 		for _, s := range h.n.Series(series.CommandCalls(series.InCommandstats(op))).Steps() {
 			c := Change{Span: facts.Span{FromNs: s.FromNs, ToNs: s.ToNs}, Source: recording.SourceServer}
-			if who := h.n.ClientText(account.Suspect{Command: op}); who != "" {
+			if who := caller.ClientText(h.n, account.Suspect{Command: op}); who != "" {
 				c.By = []string{who}
 			}
 			add(c, op, int(s.Delta))
@@ -59,7 +61,7 @@ func (h *history) isSetting(op string, when facts.Span) bool {
 // restarts adds restarts of the server, and the new version where it has another one since. SHUTDOWN has no reply: the
 // connection that sent it ends with it.
 func (h *history) restarts() {
-	for _, r := range h.n.Restarts() {
+	for _, r := range nodes.Restarts(h.n) {
 		c := Change{Kind: Restart, Span: r.Span, Names: []string{"restart"}, Source: recording.SourceServer}
 		c.Text = "the server was restarted"
 		if r.PIDAfter > 0 {
@@ -68,7 +70,7 @@ func (h *history) restarts() {
 		for e := range h.n.Rec.Conns(h.n.Address, recording.KindClose) {
 			if strings.HasPrefix(e.Op, "SHUTDOWN") && e.TimeNs >= r.FromNs-facts.PollIntervalNs && e.TimeNs <= r.ToNs {
 				c.Text, c.Source = "the server was restarted after SHUTDOWN", recording.SourceTap
-				if by := name(h.n.Who(e.Client, "", e.TimeNs)); !slices.Contains(c.By, by) {
+				if by := name(caller.WhoOf(h.n, e.Client, "", e.TimeNs)); !slices.Contains(c.By, by) {
 					c.By = append(c.By, by)
 				}
 			}
@@ -83,7 +85,7 @@ func (h *history) restarts() {
 		if from, to := before.Version(), in.Version(); from != to && from != "" && to != "" {
 			h.add(Change{
 				Kind: Version, Names: []string{"version"}, Source: recording.SourceServer,
-				Span: h.n.PollBefore(facts.Span{FromNs: before.TimeNs, ToNs: in.TimeNs}),
+				Span: nodes.PollBefore(h.n, facts.Span{FromNs: before.TimeNs, ToNs: in.TimeNs}),
 				Text: changed("the server's version is", to, from),
 			})
 		}
@@ -96,7 +98,7 @@ func (h *history) roles() {
 		d := recording.DetailOf[struct{ From, To string }](e)
 		h.add(Change{
 			Kind: Role, Names: []string{"role"}, Source: recording.SourceServer,
-			Span: h.n.PollBefore(facts.Span{FromNs: h.n.StartNs, ToNs: e.TimeNs}),
+			Span: nodes.PollBefore(h.n, facts.Span{FromNs: h.n.StartNs, ToNs: e.TimeNs}),
 			Text: changed("the server's role is", roleName(d.To), roleName(d.From)),
 		})
 	}

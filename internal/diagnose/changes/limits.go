@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -15,7 +17,7 @@ func (h *history) limits() {
 	n := h.n
 	for _, subject := range n.Rec.Subjects(recording.SourceHost, recording.CgroupPrefix) {
 		path, name := strings.TrimPrefix(subject, recording.CgroupPrefix), "cpu quota"
-		if !n.Under(path) {
+		if !hosts.Under(n, path) {
 			name = "client cpu quota" // only the cgroups of its clients are watched as well
 		}
 		period := n.CgroupSeries(path, series.CgroupPeriod)
@@ -61,12 +63,12 @@ func (h *history) steps(s recording.Series, name, what string, text func(value f
 // slotMaps are changes of who owns the slots of a cluster, as the first node reports them that reports any.
 func slotMaps(c *facts.Case) (out []Change) {
 	for _, n := range c.Nodes {
-		for i := 1; i < len(n.ClusterViews()); i++ {
-			before, now := n.ClusterViews()[i-1], n.ClusterViews()[i]
+		for i := 1; i < len(nodes.ClusterViews(n)); i++ {
+			before, now := nodes.ClusterViews(n)[i-1], nodes.ClusterViews(n)[i]
 			if moved := moved(before, now); moved > 0 {
 				out = append(out, Change{
 					Kind: Map, Names: []string{"map"}, Source: recording.SourceServer,
-					Span: n.PollBefore(facts.Span{FromNs: before.TimeNs, ToNs: now.TimeNs}),
+					Span: nodes.PollBefore(n, facts.Span{FromNs: before.TimeNs, ToNs: now.TimeNs}),
 					Text: format.Count(moved, "slot") + " of the cluster got another owner",
 				})
 			}
@@ -79,7 +81,7 @@ func slotMaps(c *facts.Case) (out []Change) {
 }
 
 // moved is how many slots have another owner in the second map.
-func moved(before, now facts.ClusterView) (slots int) {
+func moved(before, now nodes.ClusterView) (slots int) {
 	from, to := before.Owners(), now.Owners()
 	for slot := range from {
 		if a, b := from[slot], to[slot]; a >= 0 && b >= 0 && before.Nodes[a].ID != now.Nodes[b].ID {

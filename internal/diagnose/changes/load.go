@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -28,11 +29,11 @@ func (h *history) load() {
 // away between two of their connections. Those of one name are one.
 func (h *history) callers(n *facts.Node) {
 	type program struct {
-		conns []*facts.Conn
+		conns []*caller.Conn
 		old   bool
 	}
 	programs := map[string]*program{}
-	for _, c := range n.ClientCallers() {
+	for _, c := range caller.ClientCallers(n) {
 		name := c.Comm
 		if c.PID == 0 {
 			name = c.Name
@@ -49,7 +50,7 @@ func (h *history) callers(n *facts.Node) {
 		if p.old || len(p.conns) == 0 {
 			continue
 		}
-		slices.SortFunc(p.conns, func(a, b *facts.Conn) int { return int(a.OpenNs - b.OpenNs) })
+		slices.SortFunc(p.conns, func(a, b *caller.Conn) int { return int(a.OpenNs - b.OpenNs) })
 		first, until := p.conns[0].OpenNs, p.conns[0].OpenNs
 		absent := int64(0)
 		for _, k := range p.conns {
@@ -89,7 +90,7 @@ func (h *history) newCommands() {
 		}
 		for _, suspect := range h.n.Ledger.Suspects {
 			if suspect.Node == h.n.Address && suspect.Command == op {
-				if by := h.n.ClientText(suspect); by != "" && !slices.Contains(c.By, by) {
+				if by := caller.ClientText(h.n, suspect); by != "" && !slices.Contains(c.By, by) {
 					c.By = append(c.By, by)
 				}
 			}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
 )
@@ -41,7 +43,7 @@ func (h *history) settings() {
 	}
 	for i := 1; i < len(h.n.InfoTexts); i++ {
 		from, to := h.n.InfoTexts[i-1], h.n.InfoTexts[i]
-		h.info(h.n.PollBefore(facts.Span{FromNs: from.TimeNs, ToNs: to.TimeNs}),
+		h.info(nodes.PollBefore(h.n, facts.Span{FromNs: from.TimeNs, ToNs: to.TimeNs}),
 			setting{"maxmemory-policy", from.MaxMemoryPolicy, to.MaxMemoryPolicy})
 	}
 }
@@ -79,7 +81,7 @@ func (h *history) counted(between facts.Span) facts.Span {
 			}
 		}
 	}
-	return h.n.PollBefore(between)
+	return nodes.PollBefore(h.n, between)
 }
 
 // set adds settings that were changed in a stretch of time: with the CONFIG SET that the tap saw then.
@@ -97,8 +99,8 @@ func (h *history) set(when facts.Span, all []setting) {
 	if more := len(all) - settingsShown; more > 0 {
 		c.Text += " and " + strconv.Itoa(more) + " more"
 	}
-	var calls []facts.AdminCommand
-	for _, a := range h.n.AdminCommands() {
+	var calls []caller.AdminCommand
+	for _, a := range caller.AdminCommands(h.n) {
 		if a.Command == "CONFIG SET" && a.ToNs >= when.FromNs && a.FromNs <= when.ToNs {
 			calls = append(calls, a)
 		}

@@ -15,6 +15,9 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
@@ -62,7 +65,7 @@ func SideOf(rec *recording.Recording, version string) Side {
 		s.intervals[p.Name] = intervalsOf(rec, p, c.Ledger.Stalls)
 	}
 	for _, n := range c.Nodes {
-		for _, caller := range n.Callers() {
+		for _, caller := range caller.Callers(n) {
 			name, _, _ := strings.Cut(caller.Name, "[")
 			s.callers[name] += float64(caller.AppCalls()) / c.Seconds()
 		}
@@ -75,7 +78,7 @@ func SideOf(rec *recording.Recording, version string) Side {
 
 // countFailures counts what the verdict of a recording counts as failed.
 func (s *Side) countFailures(c *facts.Case) {
-	own := c.OwnFailures()
+	own := nodes.OwnFailuresOf(c)
 	s.failed, s.attempts = own.Failed, own.Calls
 	for _, p := range s.Diagnosis.Populations {
 		if p.Name == account.OfUsers {
@@ -83,7 +86,7 @@ func (s *Side) countFailures(c *facts.Case) {
 		}
 	}
 	for _, n := range c.Nodes {
-		refused := n.LostCalls(facts.Span{FromNs: c.StartNs, ToNs: c.EndNs}).RefusedDials
+		refused := nodes.LostCallsOf(n, facts.Span{FromNs: c.StartNs, ToNs: c.EndNs}).RefusedDials
 		s.failed, s.attempts = s.failed+refused, s.attempts+refused
 	}
 }
@@ -177,7 +180,7 @@ func (s *Side) readVersions(rec *recording.Recording, c *facts.Case) {
 		}
 	}
 	libraries := map[string]map[string]bool{}
-	for _, p := range c.Processes() {
+	for _, p := range hosts.Processes(c) {
 		for _, l := range p.Libraries {
 			of := l.Name + " of " + p.Comm
 			if libraries[of] == nil {

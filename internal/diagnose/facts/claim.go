@@ -66,7 +66,7 @@ func (n *Node) ClaimOf(explained func(account.Account) StateTimes) Claim {
 			whose = &cl.Users
 		}
 		whose.MaxNs = max(whose.MaxNs, ns)
-		if float64(ns) >= countedPart*float64(of.ExcessNs) {
+		if float64(ns) >= CountedPart*float64(of.ExcessNs) {
 			cl.Calls++
 			whose.Calls++
 		}
@@ -119,7 +119,7 @@ func (n *Node) TapClaim(explained func(account.Account) StateTimes) Claim {
 // HealthyMinCalls of the probe's calls were affected, or the users' calls have a pattern. The probe calls rarely and at
 // random, so that three of its calls say much; of the users' thousands of calls three say nothing.
 func (c Claim) Matters() bool {
-	return c.MaxNs >= maxHealthyWaitNs || c.Probe.Calls >= HealthyMinCalls || c.Users.Pattern()
+	return c.MaxNs >= MaxHealthyWaitNs || c.Probe.Calls >= HealthyMinCalls || c.Users.Pattern()
 }
 
 // Pattern reports whether so many calls were affected that it is no accident: at least HealthyMinCalls, and more than
@@ -128,9 +128,9 @@ func (f Affected) Pattern() bool {
 	return f.Calls >= HealthyMinCalls && f.Share > HealthyMaxShare
 }
 
-// maxHealthyWaitNs is the longest wait that may happen now and then in a healthy system.
+// MaxHealthyWaitNs is the longest wait that may happen now and then in a healthy system.
 // Bound: guess, four times the automatic threshold.
-const maxHealthyWaitNs = int64(20e6)
+const MaxHealthyWaitNs = int64(20e6)
 
 // UnexplainedWaits claims the time in which slow calls waited for the server and no source says for what. Calls that
 // queued behind such a call are among them.
@@ -150,6 +150,6 @@ func IsUnexplainedWait(s account.Segment) bool {
 	return s.Actor == account.Server && s.State == account.Busy && s.Suspect < 0
 }
 
-// countedPart is the least part of a call's excess from which the call counts as one of those that a claim explains.
+// CountedPart is the least part of a call's excess from which the call counts as one of those that a claim explains.
 // Bound: guess.
-const countedPart = 0.1
+const CountedPart = 0.1

@@ -31,8 +31,8 @@ func IsAdminCommand(op string) bool {
 	return false
 }
 
-// mapCommands are the commands that reply with the cluster map, as SLOWLOG and the tap name them.
-var mapCommands = map[string]cost.Command{
+// MapCommands are the commands that reply with the cluster map, as SLOWLOG and the tap name them.
+var MapCommands = map[string]cost.Command{
 	"CLUSTER NODES": cost.Nodes, "CLUSTER SLOTS": cost.Slots,
 	"CLUSTER SHARDS": cost.Shards,
 }
@@ -40,12 +40,12 @@ var mapCommands = map[string]cost.Command{
 // IsMapCommand reports whether a command replies with the cluster map. Commandstats of a server before 7.0 say CLUSTER
 // of all subcommands.
 func IsMapCommand(command string) bool {
-	_, ok := mapCommands[command]
+	_, ok := MapCommands[command]
 	return ok || command == "CLUSTER"
 }
 
-// blockingCommands are the commands that wait by design.
-var blockingCommands = WordSet(strings.Join(recording.BlockingCommands(), " "))
+// BlockingCommands are the commands that wait by design.
+var BlockingCommands = WordSet(strings.Join(recording.BlockingCommands(), " "))
 
 // LongWaitCommands are the commands whose reply, or next message, may take long on a healthy server.
 var LongWaitCommands = WordSet(strings.Join(recording.BlockingCommands(), " ") +

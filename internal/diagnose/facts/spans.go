@@ -52,8 +52,8 @@ func (s Spans) TotalNs() (ns int64) {
 	return ns
 }
 
-// overlap is how much of a stretch of time some stretches cover, in nanoseconds, each for itself.
-func overlap(stalls []Span, with Span) int64 {
+// Overlap is how much of a stretch of time some stretches cover, in nanoseconds, each for itself.
+func Overlap(stalls []Span, with Span) int64 {
 	var ns int64
 	for _, s := range stalls {
 		ns += max(0, min(s.ToNs, with.ToNs)-max(s.FromNs, with.FromNs))

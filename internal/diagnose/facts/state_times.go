@@ -20,8 +20,8 @@ func (t *StateTimes) Add(s account.Segment, ns int64) {
 	}
 }
 
-// addAnywhere adds time in a state of which it is not known when it was, in nanoseconds.
-func (t *StateTimes) addAnywhere(actor, state string, ns int64) {
+// AddAnywhere adds time in a state of which it is not known when it was, in nanoseconds.
+func (t *StateTimes) AddAnywhere(actor, state string, ns int64) {
 	if ns > 0 {
 		*t = append(*t, StateTime{Actor: actor, State: state, Ns: float64(ns)})
 	}

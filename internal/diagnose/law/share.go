@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/recording"
 )
 
@@ -256,7 +257,7 @@ func (s *sharing) losses() {
 		for _, cl := range c.Claims {
 			for _, loss := range cl.Losses {
 				if loss.Kind == facts.LostInCalls && cl.Node != nil { // calls cannot lose more than they took
-					loss.Ns = min(loss.Ns, cl.Node.LostNs(loss.Kind))
+					loss.Ns = min(loss.Ns, connection.LostNs(cl.Node, loss.Kind))
 					loss.EachNs = min(loss.EachNs, cl.Node.MeanCallNs())
 				}
 				if !s.c.LossNoticed(loss) {
@@ -273,7 +274,7 @@ func (s *sharing) losses() {
 	for _, p := range pools {
 		size := 1.0
 		if p.node != nil {
-			size = max(size, p.node.LostNs(p.kind))
+			size = max(size, connection.LostNs(p.node, p.kind))
 		}
 		for _, ns := range claimed[p] {
 			size = max(size, ns)

@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
 // Steps gives what the libraries that a node's clients use offer against a mechanism, or those of some callers, where
 // it is about these. Where the libraries are not known, it gives what all possible ones offer.
-func Steps(n *facts.Node, topic Topic, values Values, of ...*facts.Caller) (steps []Step) {
+func Steps(n *facts.Node, topic Topic, values Values, of ...*caller.Caller) (steps []Step) {
 	for _, e := range Choose(n, table[topic], of...) {
 		steps = append(steps, e.step(topic, values))
 	}
@@ -20,12 +21,12 @@ func Steps(n *facts.Node, topic Topic, values Values, of ...*facts.Caller) (step
 
 // Choose gives the rows for the libraries in use, else for all that could be: none where it is known which is used, and
 // there is no row for it.
-func Choose(n *facts.Node, rows []Row, of ...*facts.Caller) []Row {
-	used, callers := n.Libraries(), n.Callers()
+func Choose(n *facts.Node, rows []Row, of ...*caller.Caller) []Row {
+	used, callers := caller.Libraries(n), caller.Callers(n)
 	if len(of) > 0 {
 		used, callers = nil, of
 		for _, c := range of {
-			used = append(used, n.LibrariesOf(c)...)
+			used = append(used, caller.LibrariesOf(n, c)...)
 		}
 	}
 	if out := inUse(used, rows); len(out) > 0 {
@@ -39,7 +40,7 @@ func Choose(n *facts.Node, rows []Row, of ...*facts.Caller) []Row {
 func inUse(used []recording.Library, rows []Row) (out []Row) {
 	for _, e := range rows {
 		for _, l := range used {
-			major := facts.MajorVersion(l.Version)
+			major := caller.MajorVersion(l.Version)
 			own := slices.ContainsFunc(rows, func(o Row) bool { return o.Library == l.Name && o.Version == major })
 			if l.Name == e.Library && (e.Version == major && major != "" || e.Version == "" && (!own || major == "")) {
 				e.Text += foundIn(l)
@@ -63,8 +64,8 @@ func foundIn(l recording.Library) string {
 }
 
 // possible are the rows for the libraries that callers could use.
-func possible(n *facts.Node, rows []Row, callers []*facts.Caller) (out []Row) {
-	runtimes, handshakes := n.PossibleLibraries(callers), n.Handshakes()
+func possible(n *facts.Node, rows []Row, callers []*caller.Caller) (out []Row) {
+	runtimes, handshakes := caller.PossibleLibraries(n, callers), caller.Handshakes(n)
 	ofRuntime := func(e Row) bool { return runtimes == nil || slices.Contains(runtimes, e.Library) }
 	seen := func(e Row) bool {
 		return handshakes == nil || slices.ContainsFunc(handshakes,

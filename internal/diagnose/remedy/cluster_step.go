@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/format"
 )
 
 // ClusterCLI is a command of redis-cli for a cluster, as --cluster fix is, which begins at the node.
 func ClusterCLI(n *facts.Node, command string, words ...string) string {
 	line, _, _ := strings.Cut(CLI(n), " ")
-	if n.ConnectionCost().TLS {
+	if connection.ConnectionCostOf(n).TLS {
 		line += " --tls"
 	}
 	address := format.Shell(n.Address)

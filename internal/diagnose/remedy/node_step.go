@@ -5,12 +5,14 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/format"
 )
 
 // Continue lets the stopped process of a server go on; ok is false where it is not known.
 func Continue(n *facts.Node) (s Step, ok bool) {
-	pid, cgroup := n.Stopped()
+	pid, cgroup := nodes.Stopped(n)
 	s = Step{
 		ID: "continue-process", Kind: Command, Text: "Let the stopped process go on",
 		Where: "the host of " + format.Name(n.Address),
@@ -23,7 +25,7 @@ func Continue(n *facts.Node) (s Step, ok bool) {
 // frozen, else by a signal. They are empty where neither the cgroup nor the process id is known.
 func GoOn(n *facts.Node, cgroup string, pid int) (command, undo string) {
 	switch {
-	case cgroup != "" && n.Cgroup().Version == 1:
+	case cgroup != "" && hosts.CgroupOf(n).Version == 1:
 		file := format.Shell("/sys/fs/cgroup/freezer" + cgroup + "/freezer.state")
 		return "echo THAWED > " + file, "echo FROZEN > " + file
 	case cgroup != "":
@@ -37,7 +39,7 @@ func GoOn(n *facts.Node, cgroup string, pid int) (command, undo string) {
 
 // WhatRunsIt says what to look at of the systemd unit, the container or the pod of a server, as far as they are known.
 func WhatRunsIt(n *facts.Node) string {
-	c := n.Cgroup()
+	c := hosts.CgroupOf(n)
 	switch {
 	case c.Pod != "":
 		return ", \"Last State\" of " + format.Name(c.PodText())

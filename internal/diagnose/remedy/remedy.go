@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
 )
 
 // Topic is what a remedy does.
@@ -132,7 +133,7 @@ func Texts(topic Topic) (texts []string) {
 // Defaults says what the library that a client of the node names, by CLIENT SETINFO, does by default; empty where that
 // is not known.
 func Defaults(n *facts.Node) string {
-	for _, c := range n.DistinctClients(func(c facts.Client) bool { return c.LibName != "" }) {
+	for _, c := range caller.DistinctClients(n, func(c caller.Client) bool { return c.LibName != "" }) {
 		for _, e := range table[RetryDefaults] {
 			major, minor, _ := strings.Cut(e.Version, ".")
 			if strings.HasPrefix(strings.ToLower(c.LibName), e.Library) &&

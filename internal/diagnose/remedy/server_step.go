@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/format"
 )
 
@@ -37,7 +38,7 @@ func CLI(n *facts.Node, words ...string) string {
 		}
 		line += " -p " + port
 	}
-	if n.ConnectionCost().TLS {
+	if connection.ConnectionCostOf(n).TLS {
 		line += " --tls"
 	}
 	for _, w := range words {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -95,7 +97,7 @@ func callersTime(c *facts.Case) (out []CallerTime) {
 			w = w.Since(first[pid])
 		}
 		if w.Ns > 0 {
-			out = append(out, callerTime(cmp.Or(c.Programs()[pid].Name, "a process"), pid, source[pid], w))
+			out = append(out, callerTime(cmp.Or(hosts.Programs(c)[pid].Name, "a process"), pid, source[pid], w))
 		}
 	}
 	slices.SortFunc(out, func(a, b CallerTime) int {
@@ -280,7 +282,7 @@ const stalledShare = 0.05
 // stallsSaid says that an event loop is elsewhere for long; empty where it is not.
 func (t CallerTime) stallsSaid(c *facts.Case) string {
 	watched := float64(c.EndNs - c.StartNs)
-	if t.Stalls == 0 || float64(t.StallsNs) < stalledShare*watched || c.IsGo(t.PID) {
+	if t.Stalls == 0 || float64(t.StallsNs) < stalledShare*watched || hosts.IsGo(c, t.PID) {
 		return ""
 	}
 	said := fmt.Sprintf("The event loop of %s[%d] did nothing else for up to %s at a time, %s of the watch in all",
@@ -293,8 +295,8 @@ func (t CallerTime) stallsSaid(c *facts.Case) string {
 
 // loopSaid says where an event loop was in its program while it did not wait for events; empty where that is not known.
 func loopSaid(n *facts.Node, pid int) string {
-	loops := n.LoopTIDs(pid)
-	code, known := n.CodeIn(pid, facts.Spans{{FromNs: n.StartNs, ToNs: n.EndNs}}, func(s facts.CodeSample) bool {
+	loops := hosts.LoopTIDs(n, pid)
+	code, known := hosts.CodeIn(n, pid, facts.Spans{{FromNs: n.StartNs, ToNs: n.EndNs}}, func(s hosts.CodeSample) bool {
 		return slices.Contains(loops, int(s.TID)) && !s.Awaits
 	})
 	if !known || strings.Contains(code.Library, "[asyncio/") { // uvloop waits in a function of C
@@ -320,9 +322,9 @@ func (t CallerTime) lockSaid(c *facts.Case) string {
 		format.Name(t.Name), t.PID, format.Percent(float64(t.In("lock"))/float64(t.Ns)),
 		format.Percent(float64(t.In("redis"))/float64(t.Ns)))
 	n := c.Nodes[0]
-	share, code, known := n.LockHeld(t.PID)
+	share, code, known := hosts.LockHeld(n, t.PID)
 	if known && share >= mostlyHeld {
-		said += fmt.Sprintf("%s was held in %s of the samples", facts.LockName(n.InterpreterLock(t.PID)),
+		said += fmt.Sprintf("%s was held in %s of the samples", hosts.LockName(hosts.InterpreterLock(n.Case, t.PID)),
 			format.Percent(share))
 		if code.Function != "" {
 			said += ", mostly in " + format.Name(code.Text())
@@ -330,12 +332,12 @@ func (t CallerTime) lockSaid(c *facts.Case) string {
 		return said
 	}
 	whole := facts.Spans{{FromNs: c.StartNs, ToNs: c.EndNs}}
-	code, known = n.CodeIn(t.PID, whole, func(s facts.CodeSample) bool { return s.Waits && !s.HoldsLock })
+	code, known = hosts.CodeIn(n, t.PID, whole, func(s hosts.CodeSample) bool { return s.Waits && !s.HoldsLock })
 	if !known || float64(t.In("lock")) < mostlyHeld*float64(t.Ns) {
 		return ""
 	}
 	said += fmt.Sprintf("in %d of %d samples they were in %s", code.In, code.Samples, format.Name(code.Text()))
-	if code, known = n.HolderCode(t.PID); known {
+	if code, known = hosts.HolderCode(n, t.PID); known {
 		said += fmt.Sprintf(", and in %d of %d meanwhile the thread that woke them was in %s", code.In, code.Samples,
 			format.Name(code.Text()))
 	}
@@ -351,7 +353,7 @@ func (t CallerTime) askedSaid(c *facts.Case) string {
 	}
 	var redis int64
 	for _, n := range c.Nodes {
-		if caller := n.CallerByPID(t.PID); caller != nil {
+		if caller := caller.CallerByPID(n, t.PID); caller != nil {
 			redis += caller.InFlightNs()
 		}
 	}

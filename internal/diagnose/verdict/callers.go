@@ -8,6 +8,8 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/recording"
 )
 
@@ -107,11 +109,11 @@ func (t *callerTable) row(name string, pid int) *callerRow {
 	}
 	r = &callerRow{Caller: Caller{Name: name, PID: pid}, libraries: map[string]bool{}, names: map[string]bool{}}
 	if pid == 0 {
-		r.HostName = t.c.HostNames()[name]
+		r.HostName = caller.HostNames(t.c)[name]
 		t.byHost[name] = r
 		return r
 	}
-	p := t.c.Programs()[pid]
+	p := hosts.Programs(t.c)[pid]
 	r.Name, r.Processes = cmp.Or(p.Name, name), 1
 	r.User, r.Unit, r.Container, r.Pod = p.User, p.Unit, p.Container, p.Pod
 	r.PodNamespace, r.PodName, r.ContainerName, r.Deployment = p.PodNamespace, p.PodName, p.ContainerName, p.Deployment
@@ -149,9 +151,9 @@ func (t *callerTable) rows() []*callerRow {
 
 func (t *callerTable) connections() {
 	for _, n := range t.c.Nodes {
-		remote := n.CallsFrom()
-		libraries := n.CallerLibraries()
-		for _, by := range n.ClientCallers() {
+		remote := caller.CallsFrom(n)
+		libraries := caller.CallerLibraries(n)
+		for _, by := range caller.ClientCallers(n) {
 			if t.c.Ledger.IsProxyProcess(by.PID) {
 				continue
 			}
@@ -168,7 +170,7 @@ func (t *callerTable) connections() {
 			if library := libraries[by]; library != "" {
 				r.libraries[library] = true
 			}
-			for _, name := range n.ClientNames(by) {
+			for _, name := range caller.ClientNames(n, by) {
 				r.names[name] = true
 			}
 			for _, k := range by.Conns {
@@ -188,7 +190,7 @@ func (t *callerTable) slow(visit func(a *account.Account, pid int)) {
 	for i := range t.c.Ledger.Slow {
 		a := &t.c.Ledger.Slow[i]
 		if !a.IsPart() && a.Call.Source == recording.SourceTap {
-			visit(a, facts.PIDOf(a.Call.Client))
+			visit(a, hosts.PIDOf(a.Call.Client))
 		}
 	}
 }
@@ -196,7 +198,7 @@ func (t *callerTable) slow(visit func(a *account.Account, pid int)) {
 func (t *callerTable) slowCalls() {
 	t.slow(func(a *account.Account, pid int) {
 		name, _, _ := strings.Cut(a.Call.Client, "[")
-		if t.c.Ledger.IsProxyProcess(pid) || facts.IsServerProcess(name) {
+		if t.c.Ledger.IsProxyProcess(pid) || caller.IsServerProcess(name) {
 			return
 		}
 		r := t.byPID[pid]
@@ -207,7 +209,7 @@ func (t *callerTable) slowCalls() {
 			r = t.byConn[a.Call.Conn]
 		}
 		if r == nil {
-			r = t.row(facts.HostOf(a.Call.Conn), 0)
+			r = t.row(caller.HostOf(a.Call.Conn), 0)
 		}
 		r.SlowCalls++
 		r.lostNs += float64(a.ExcessNs) * a.Weight

@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -12,11 +13,11 @@ import (
 // capturedSilence says of slow calls in a packet capture that they waited for the server for most of their excess, and
 // how that is known. Packets do not show why its process did not answer.
 func capturedSilence(c *facts.Case) string {
-	var all facts.ServerSilence
+	var all hosts.ServerSilence
 	all.Commands = facts.NameCounts{}
 	var ackNs int64
 	for _, n := range c.Nodes {
-		s := n.ServerSilence()
+		s := hosts.ServerSilenceOf(n)
 		all.Ns, all.Calls = all.Ns+s.Ns, all.Calls+s.Calls
 		all.Acknowledged, all.Delayed, all.Behind = all.Acknowledged+s.Acknowledged, all.Delayed+s.Delayed,
 			all.Behind+s.Behind

@@ -8,6 +8,7 @@ import (
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/changes"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -31,7 +32,7 @@ func blame(c *facts.Case, found []cause.Finding) {
 		}
 		for k, s := range f.FixSteps {
 			if s.Kind == remedy.Change && s.Restart == "the application" && s.Where == "" {
-				f.FixSteps[k].Where = facts.HostText(f.Culprits[0].Process, f.Culprits[0].HostName)
+				f.FixSteps[k].Where = caller.HostText(f.Culprits[0].Process, f.Culprits[0].HostName)
 			}
 		}
 	}
@@ -39,9 +40,9 @@ func blame(c *facts.Case, found []cause.Finding) {
 
 // madeBy is who made the slow calls that a finding claims, those who lost most first: what is wrong at a client is its
 // own.
-func madeBy(c *facts.Case, f cause.Finding) (out []facts.Culprit) {
+func madeBy(c *facts.Case, f cause.Finding) (out []caller.Culprit) {
 	type sum struct {
-		facts.Who
+		caller.Who
 		ns    float64
 		calls int
 	}
@@ -53,7 +54,7 @@ func madeBy(c *facts.Case, f cause.Finding) (out []facts.Culprit) {
 			if cl.Node == nil || a.Call.Source != recording.SourceTap {
 				continue
 			}
-			w := cl.Node.Who(a.Call.Conn, a.Call.Client, a.Call.StartNs)
+			w := caller.WhoOf(cl.Node, a.Call.Conn, a.Call.Client, a.Call.StartNs)
 			key := w.Key() + " " + w.Client.Name
 			if by[key] == nil {
 				by[key] = &sum{Who: w}
@@ -72,15 +73,15 @@ func madeBy(c *facts.Case, f cause.Finding) (out []facts.Culprit) {
 }
 
 // sentBy is who sent the commands of a change: a setting when it was changed, another command each time.
-func sentBy(c *facts.Case, change changes.Cited) (out []facts.Culprit) {
+func sentBy(c *facts.Case, change changes.Cited) (out []caller.Culprit) {
 	for _, n := range c.Nodes {
 		if change.Node != "" && change.Node != n.Address {
 			continue
 		}
-		whos, times := map[string]facts.Who{}, map[string]int{}
+		whos, times := map[string]caller.Who{}, map[string]int{}
 		var order []string
 		at := change.Time.UnixNano()
-		for _, a := range n.AdminCommands() {
+		for _, a := range caller.AdminCommands(n) {
 			if !strings.HasPrefix(change.Text, a.Command) || change.Kind == changes.Setting &&
 				(a.ToNs < at || a.FromNs > at+change.WithinNs) || !a.Who.Known() {
 				continue

@@ -12,6 +12,10 @@ import (
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/changes"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/connection"
+	"slowpath/internal/diagnose/facts/mainthread"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/law"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -111,11 +115,11 @@ func populations(c *facts.Case) []Population {
 		}
 		switch p.Name {
 		case account.OfProbe:
-			of.FailedCalls = c.OwnFailures().Failed
+			of.FailedCalls = nodes.OwnFailuresOf(c).Failed
 		case account.OfUsers:
 			of.Stalls, of.StalledNs = len(c.Ledger.Stalls), c.Ledger.Users.SlowNs
 			for _, n := range c.Nodes {
-				lost := n.LostCalls(facts.Span{FromNs: c.StartNs, ToNs: c.EndNs})
+				lost := nodes.LostCallsOf(n, facts.Span{FromNs: c.StartNs, ToNs: c.EndNs})
 				of.FailedCalls += lost.Calls - lost.OfProxies
 			}
 		}
@@ -132,7 +136,7 @@ func latencyOf(c *facts.Case) Latency {
 	}
 	return Latency{
 		FreshSlowThresholdNs: fresh,
-		FailedCalls:          c.OwnFailures().Failed,
+		FailedCalls:          nodes.OwnFailuresOf(c).Failed,
 		Calls:                l.Latency.Calls, SlowCalls: l.Users.Slow + l.Probe.Slow, SlowThresholdNs: l.ThresholdNs,
 		UserCalls: l.Users.Calls, UserSlowCalls: l.Users.Slow, P50Ns: l.Latency.P50Ns, P99Ns: l.Latency.P99Ns,
 		P999Ns: l.Latency.P999Ns, MaxNs: l.Latency.MaxNs,
@@ -154,7 +158,7 @@ func slowCallsNoticed(c *facts.Case) bool {
 	l := c.Ledger
 	return !few(l) || slowest(l) >= facts.HealthyMaxNs ||
 		float64(l.Users.ExcessNs) >= facts.MinShare*float64(max(c.EndNs-c.StartNs, callTimeNs(c))) ||
-		slices.ContainsFunc(c.Nodes, (*facts.Node).SlowForCaller)
+		slices.ContainsFunc(c.Nodes, caller.SlowForCaller)
 }
 
 // findings are those of all causes in their order, with their shares of the time that callers lost. rare is the first
@@ -200,7 +204,7 @@ func rarely(c *facts.Case, f *finding) string {
 func callTimeNs(c *facts.Case) int64 {
 	ns := 0.0
 	for _, n := range c.Nodes {
-		ns += n.CallTimeNs()
+		ns += connection.CallTimeNs(n)
 	}
 	return int64(ns)
 }
@@ -285,7 +289,7 @@ const idleShare = 0.05
 // whole: of a server with little else to do that is a bound which is near.
 func costOfCalls(n *facts.Node, seconds float64) string {
 	ran := n.GrowthNs(series.MainRun)
-	if share := ran / 1e9 / seconds; n.HostWatched() && share < idleShare {
+	if share := ran / 1e9 / seconds; mainthread.HostWatched(n) && share < idleShare {
 		return fmt.Sprintf("with its calls and connections, and all else, the main thread ran %.2f ms (%.3f %%)",
 			ran/1e6, share*100)
 	}
@@ -295,7 +299,7 @@ func costOfCalls(n *facts.Node, seconds float64) string {
 // otherObservers are others that watched as well. They cost the servers something, too, and are no users.
 func otherObservers(c *facts.Case) (out []cause.Evidence) {
 	for _, n := range c.Nodes {
-		if k := n.OtherObservers(); k > 0 {
+		if k := caller.OtherObservers(n); k > 0 {
 			out = append(out, cause.Evidence{
 				Source: recording.SourceServer, Value: float64(k), Unit: "observers",
 				Text: fmt.Sprintf("%d more slowpath watched %s as well", k, n.Address),

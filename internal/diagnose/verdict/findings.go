@@ -8,6 +8,7 @@ import (
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 )
@@ -97,7 +98,7 @@ func join(found []onNode, several bool) *cause.Finding {
 			all.Evidence = append(all.Evidence, e)
 		}
 		all.Against = append(all.Against, f.Against...)
-		all.Culprits = facts.JoinCulprits(all.Culprits, f.Culprits)
+		all.Culprits = caller.JoinCulprits(all.Culprits, f.Culprits)
 		all.FixSteps = remedy.Join(all.FixSteps, f.FixSteps)
 		all.See = appendNew(all.See, f.See)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/recording"
 )
 
@@ -35,7 +36,7 @@ type Hop struct {
 
 // hopsOf are the hops of a case; none where there is no proxy among its nodes.
 func hopsOf(c *facts.Case) []Hop {
-	times := c.Hops()
+	times := nodes.Hops(c)
 	lost := 0.0
 	for _, t := range times {
 		lost += t.LostNs

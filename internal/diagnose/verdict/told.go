@@ -10,6 +10,7 @@ import (
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -251,8 +252,8 @@ func toldCommands(n *facts.Node, say say) {
 func toldClients(n *facts.Node, say say) {
 	hosts, monitors := facts.NameCounts{}, facts.NameCounts{}
 	seen := map[int64]bool{} // CLIENT LIST may be there several times
-	var largest facts.Client
-	for _, c := range n.AllClients() {
+	var largest caller.Client
+	for _, c := range caller.AllClients(n) {
 		if c.Self || seen[c.ID] {
 			continue
 		}

@@ -10,6 +10,8 @@ import (
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -87,7 +89,7 @@ func missedOf(f *cause.Finding, all map[string][]recording.Unseen) float64 {
 
 // namelessSpot is that the functions in which the event loop was while calls waited have no names.
 func namelessSpot(n *facts.Node) (b recording.BlindSpot, ok bool) {
-	share := n.LoopTime().Nameless()
+	share := mainthread.LoopTimeOf(n).Nameless()
 	return recording.BlindSpot{
 		What: "what the event loop of " + n.Address + " did while calls waited", Share: share,
 		Why: "these functions have no names: the program is stripped of its symbols",
@@ -98,7 +100,7 @@ func namelessSpot(n *facts.Node) (b recording.BlindSpot, ok bool) {
 
 // unixSpot is that the tap does not see clients over Unix sockets, where a node has some.
 func unixSpot(n *facts.Node) (b recording.BlindSpot, ok bool) {
-	u := n.UnixClients()
+	u := caller.UnixClientsOf(n)
 	tapped := n.Rec.Used(recording.SourceTap)
 	if u.Most == 0 || u.Share < minUnseen || !tapped && !strings.HasPrefix(n.Address, "/") {
 		return b, false
@@ -116,7 +118,7 @@ func unixSpot(n *facts.Node) (b recording.BlindSpot, ok bool) {
 		b.Share = u.Share
 	}
 	if u.Crowds[0].Who.PID != 0 {
-		b.What += ", most of " + facts.CrowdsText(u.Crowds, 1)
+		b.What += ", most of " + caller.CrowdsText(u.Crowds, 1)
 	}
 	return b, true
 }

@@ -7,6 +7,9 @@ import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/diagnose/facts/mainthread"
+	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -67,8 +70,8 @@ const mostSaid = 3
 // meanwhile says what the main threads of the servers did while calls waited for what is not known.
 func meanwhile(c *facts.Case) (text string) {
 	for _, n := range c.Nodes {
-		t := n.LoopTime()
-		if t.Samples < facts.FewSamples {
+		t := mainthread.LoopTimeOf(n)
+		if t.Samples < hosts.FewSamples {
 			continue
 		}
 		var did []string
@@ -84,7 +87,7 @@ func meanwhile(c *facts.Case) (text string) {
 	return text
 }
 
-func partText(p facts.LoopPart) string {
+func partText(p mainthread.LoopPart) string {
 	switch {
 	case p.State == stacks.Command && strings.HasSuffix(p.Called, "Command"):
 		return p.What + " (" + format.Name(p.Called) + ")"
@@ -121,13 +124,13 @@ func slowCalls(l *account.Ledger) (n int) {
 // application expects.
 func failedCalls(c *facts.Case) string {
 	var parts []string
-	if own := c.OwnFailures(); own.Failed > 0 {
+	if own := nodes.OwnFailuresOf(c); own.Failed > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %d of slowpath's own calls (%s)", own.Failed, own.Calls,
 			own.Reasons.List(3)))
 	}
 	lost, refused := 0, 0
 	for _, n := range c.Nodes {
-		l := n.LostCalls(facts.Span{FromNs: c.StartNs, ToNs: c.EndNs})
+		l := nodes.LostCallsOf(n, facts.Span{FromNs: c.StartNs, ToNs: c.EndNs})
 		lost, refused = lost+l.Calls-l.OfProxies, refused+l.RefusedDials
 	}
 	if lost >= facts.HealthyMinCalls {

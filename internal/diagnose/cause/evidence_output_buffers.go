@@ -1,0 +1,139 @@
+package cause
+
+import (
+	"strconv"
+	"strings"
+
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/diagnose/facts/mainthread"
+	"slowpath/internal/diagnose/facts/nodes"
+	"slowpath/internal/recording/series"
+)
+
+// Classes of clients, as client-output-buffer-limit names them.
+const (
+	normalClients  = "normal"
+	replicaClients = "slave"
+	pubSubClients  = "pubsub"
+)
+
+// OutputLimit is client-output-buffer-limit of a class of clients: at Hard bytes of replies that a client has not
+// taken, or at Soft bytes for SoftSeconds, the server closes its connection. 0: no limit.
+type OutputLimit struct {
+	Class                   string
+	Hard, Soft, SoftSeconds int64
+}
+
+// outputLimits are those of all classes, as CONFIG GET has them ("normal 0 0 0 slave …"); none where it is forbidden.
+func outputLimits(n *facts.Node) (out []OutputLimit) {
+	text, _ := n.Config("client-output-buffer-limit")
+	var numbers []*int64 // of the last class, which are still to come
+	for _, word := range strings.Fields(text) {
+		v, err := strconv.ParseInt(word, 10, 64)
+		switch {
+		case err != nil:
+			out = append(out, OutputLimit{Class: word})
+			l := &out[len(out)-1]
+			numbers = []*int64{&l.Hard, &l.Soft, &l.SoftSeconds}
+		case len(numbers) > 0:
+			*numbers[0], numbers = v, numbers[1:]
+		}
+	}
+	return out
+}
+
+// outputClass is the class of a client.
+func outputClass(c caller.Client) string {
+	switch {
+	case strings.Contains(c.Flags, "S"):
+		return replicaClients
+	case strings.Contains(c.Flags, "P"):
+		return pubSubClients
+	}
+	return normalClients
+}
+
+// OutputKills are clients that the server closed since they had not taken what it sent them.
+type OutputKills struct {
+	// Count is their number: by the server where it is Counted (7.4 and later), else connections that the tap saw.
+	Count   float64
+	Counted bool
+	// Limit is that of their class; its class is empty where that is not known.
+	Limit OutputLimit
+	// Largest is a client whose output buffer CLIENT LIST has near the limit; its OMem is 0 where there is none.
+	Largest caller.Client
+	// MostBytes is the largest output buffer that INFO has.
+	MostBytes float64
+	// Callers are those whose connections the server's end closed, where the tap saw that.
+	Callers facts.NameCounts
+}
+
+// nearOutputLimit is the part of a limit from which an output buffer is near it: the server samples what grows.
+// Bound: guess, so near that a large reply is hardly taken for it.
+const nearOutputLimit = 0.9
+
+// outputKills are those of this watch; ok is false where there are none.
+func outputKills(n *facts.Node) (k OutputKills, ok bool) {
+	counter := n.Series(series.ClientsOverOutputLimit)
+	k.Counted, k.Count, k.Callers = len(counter) > 0, counter.Growth(), facts.NameCounts{}
+	if k.Counted && k.Count == 0 {
+		return k, false
+	}
+	k.MostBytes, _ = n.Series(series.ClientRecentMaxOutputBuffer).Max()
+	findOutputClass(n, &k)
+	closed := 0
+	limit := n.IdleLimitNs()
+	for _, c := range caller.Callers(n) {
+		for _, conn := range c.Conns {
+			// Subscribers and replicas have no calls.
+			if conn.ServerClosedNs > 0 && (limit == 0 || conn.ServerClosedIdleNs < limit) &&
+				(conn.Calls == 0) == (k.Limit.Class != normalClients) {
+				k.Callers[c.Name]++
+				closed++
+			}
+		}
+	}
+	if k.Counted {
+		return k, true
+	}
+	k.Count = float64(closed)
+	near := k.Largest.OMem > 0 || k.Limit.Hard > 0 && k.MostBytes >= nearOutputLimit*float64(k.Limit.Hard)
+	otherwise := n.Growth(series.CommandCalls("client|kill")) + mainthread.ClientCommands(n) +
+		n.Growth(series.RejectedConnections) + float64(len(nodes.Restarts(n)))
+	return k, closed > 0 && near && k.Limit.Class == pubSubClients && otherwise == 0
+}
+
+// findOutputClass finds the class of the clients that were closed: that of a client in CLIENT LIST near its limit, else
+// the only one that has a limit and clients.
+func findOutputClass(n *facts.Node, k *OutputKills) {
+	replicas, _ := n.Series(series.ConnectedSlaves).Max()
+	subscribers := 0
+	limits := outputLimits(n)
+	for _, c := range caller.Clients(n) {
+		class := outputClass(c)
+		if class == pubSubClients {
+			subscribers++
+		}
+		for _, l := range limits {
+			near := l.Hard > 0 && float64(c.OMem) >= nearOutputLimit*float64(l.Hard) || l.Soft > 0 && c.OMem >= l.Soft
+			if l.Class == class && near && c.OMem > k.Largest.OMem {
+				k.Largest, k.Limit = c, l
+			}
+		}
+	}
+	if k.Limit.Class != "" {
+		return
+	}
+	has := map[string]bool{normalClients: true, replicaClients: replicas > 0, pubSubClients: subscribers > 0}
+	for _, l := range limits {
+		if l.Hard == 0 && l.Soft == 0 || !has[l.Class] {
+			continue
+		}
+		if k.Limit.Class != "" {
+			k.Limit = OutputLimit{}
+			return // it may be either
+		}
+		k.Limit = l
+	}
+}

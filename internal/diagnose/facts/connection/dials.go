@@ -1,0 +1,46 @@
+package connection
+
+import (
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/recording"
+)
+
+// SYNTimeoutNs is the time in nanoseconds after which the kernel retransmits a SYN that had no answer
+// (TCP_TIMEOUT_INIT).
+// Bound: kernel, TCP_TIMEOUT_INIT.
+const SYNTimeoutNs = 1e9
+
+// lateDialNs is from when on the SYN of a dial was retransmitted.
+// Bound: guess, SYNTimeoutNs less a tenth: the tap begins to count after the SYN was sent.
+const lateDialNs = int64(SYNTimeoutNs * 9 / 10)
+
+// Dials are the connections that the tap saw the clients of this host make to a node.
+type Dials struct {
+	// Count is the number of connections.
+	Count int
+	// Late is the number of those that took a second or longer, so that their SYN was retransmitted.
+	Late int
+	// MaxLateNs is the duration of the longest of Late.
+	MaxLateNs int64
+	// LateByProgram is the number of Late by the name of the program.
+	LateByProgram map[string]int64
+}
+
+// DialsOf are the connections that clients of this host made to the node during the watch.
+func DialsOf(n *facts.Node) Dials { return facts.Once(n, "dials", findDials) }
+
+func findDials(n *facts.Node) Dials {
+	dials := Dials{LateByProgram: map[string]int64{}}
+	for e := range n.Rec.Conns(n.Address, recording.KindOpen) {
+		if e.Side != recording.Client || e.DialNs <= 0 {
+			continue
+		}
+		dials.Count++
+		if e.DialNs >= lateDialNs {
+			dials.Late++
+			dials.MaxLateNs = max(dials.MaxLateNs, e.DialNs)
+			dials.LateByProgram[e.Comm]++
+		}
+	}
+	return dials
+}

@@ -1,0 +1,110 @@
+package connection
+
+import (
+	"cmp"
+	"slices"
+
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/recording"
+)
+
+// MassDisconnect is many connections of a node that were closed at about the same time, and not by their clients: the
+// server ended, they were killed, or a proxy was restarted.
+type MassDisconnect struct {
+	facts.Span // from the first to the last of them
+	// Conns are the connections.
+	Conns []*caller.Conn
+	// Callers are the callers of Conns.
+	Callers []*caller.Caller
+	// Reopened are the connections that the same callers opened next, and kept.
+	Reopened []*caller.Conn
+	// WithCall is the number of Conns with a call under way.
+	WithCall int
+}
+
+const (
+	// maxDisconnectGapNs is the longest pause between two closes for the same reason.
+	// Bound: guess.
+	maxDisconnectGapNs = int64(300e6)
+	// reopenWithinNs is how long after it a new connection can be its replacement: longer than clients' backoffs.
+	// Bound: guess, longer than clients pause before they connect again.
+	reopenWithinNs = int64(5e9)
+)
+
+// MassDisconnects are the times at which connections were closed by the other end. What the server's parameter timeout
+// closes is left out: its clients notice it one by one.
+func MassDisconnects(n *facts.Node, callers []*caller.Caller) []MassDisconnect {
+	type cut struct {
+		*caller.Conn
+		by *caller.Caller
+	}
+	var cuts []cut
+	limit := n.IdleLimitNs()
+	for _, c := range callers {
+		for _, k := range c.Conns {
+			if k.ServerClosedNs > 0 && (limit == 0 || k.ServerClosedIdleNs < limit || k.Unanswered > 0) {
+				cuts = append(cuts, cut{k, c})
+			}
+		}
+	}
+	slices.SortStableFunc(cuts, func(a, b cut) int { return cmp.Compare(a.ServerClosedNs, b.ServerClosedNs) })
+	var out []MassDisconnect
+	for i, k := range cuts {
+		if i == 0 || k.ServerClosedNs-cuts[i-1].ServerClosedNs > maxDisconnectGapNs {
+			out = append(out, MassDisconnect{Span: facts.Span{FromNs: k.ServerClosedNs, ToNs: k.ServerClosedNs}})
+		}
+		l := &out[len(out)-1]
+		l.ToNs, l.Conns = k.ServerClosedNs, append(l.Conns, k.Conn)
+		if k.Lost() > 0 {
+			l.WithCall++
+		}
+		if !slices.Contains(l.Callers, k.by) {
+			l.Callers = append(l.Callers, k.by)
+		}
+	}
+	for i := range out {
+		until := out[i].FromNs + reopenWithinNs
+		if i+1 < len(out) {
+			until = min(until, out[i+1].FromNs)
+		}
+		out[i].findReopened(until)
+	}
+	return out
+}
+
+// findReopened collects what the callers opened until then and kept. It may be more than they are known to have had:
+// connections that were not used during the watch are not known.
+func (l *MassDisconnect) findReopened(until int64) {
+	for _, c := range l.Callers {
+		for _, k := range c.Opened() {
+			kept := k.CloseNs == 0 || k.ClosedBy != recording.Client
+			if from := k.OpenNs - k.DialNs; kept && from >= l.FromNs && from < until {
+				l.Reopened = append(l.Reopened, k)
+			}
+		}
+	}
+}
+
+// RestartedDuring reports whether the server restarted in a stretch of time, or within 3 s of it: its uptime is in
+// whole seconds.
+func RestartedDuring(n *facts.Node, s facts.Span) bool {
+	// Bound: server, uptime_in_seconds of INFO is in whole seconds, and is asked once per second.
+	const about = int64(3e9)
+	for _, e := range n.Events(recording.SourceServer, recording.KindRestart) {
+		if e.TimeNs >= s.FromNs-about && e.TimeNs <= s.ToNs+about {
+			return true
+		}
+	}
+	return false
+}
+
+// RefusedDials counts the dials in a stretch of time that were refused because nobody listened.
+func RefusedDials(n *facts.Node, s facts.Span) (count int) {
+	for e := range n.Rec.Conns(n.Address, recording.KindClose) {
+		if IsRefusedDial(e.ConnDetail) && e.TimeNs >= s.FromNs && e.TimeNs < s.ToNs {
+			count++
+		}
+	}
+	return count
+}

@@ -1,0 +1,83 @@
+package connection
+
+import (
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+	"slowpath/internal/recording"
+)
+
+// NeverAnswered are the connections on which a call waited for a reply that would never have come, until its caller
+// gave up: the server answered others meanwhile, and hardly any call is answered shortly before the timeout. Where the
+// server is merely late, other calls wait as long as one that was given up, and as many are answered just before the
+// timeout as are not: no threshold within a distribution leaves nothing on one side.
+func NeverAnswered(n *facts.Node, callers []*caller.Caller) map[*caller.Conn]bool {
+	given, age := closedWaiting(callers)
+	if len(given) < MinRedials {
+		return nil
+	}
+	if late, seen := AnsweredBeforeTimeout(n, age); !seen || late > maxAnsweredLateShare*float64(len(given)) {
+		return nil
+	}
+	others := answersIn(n, callers)
+	out := map[*caller.Conn]bool{}
+	for _, k := range given {
+		if others.during(k, k.CloseNs-k.IdleNs, k.CloseNs) {
+			out[k] = true
+		}
+	}
+	if float64(len(out)) < minProvenShare*float64(len(given)) {
+		return nil // most of them waited for a server that answered nobody
+	}
+	for _, k := range given {
+		out[k] = true // the same timeout, the same path: for some nobody else called
+	}
+	return out
+}
+
+const (
+	// maxAnsweredLateShare: so many of those given up, at most, may have been answered between half of the timeout and
+	// the timeout. Calls that meet a server which stands still for a time S wait evenly between 0 and S: with a timeout
+	// T, (T/2) / (S-T) of those given up are answered in that stretch, which is more than this for every S below 3 T.
+	// Bound: statistics, (T/2)/(S-T) for all S below 3 T.
+	maxAnsweredLateShare = 0.25
+	// minProvenShare is the least share of those given up during which others were answered.
+	// Bound: majority, of the calls that were given up.
+	minProvenShare = 0.5
+)
+
+// closedWaiting are the connections that were closed with a call waiting whose command does not block by itself, and
+// the median wait in nanoseconds.
+func closedWaiting(callers []*caller.Caller) (list []*caller.Conn, ageNs int64) {
+	for _, c := range callers {
+		for _, k := range c.ConnsWhere((*caller.Conn).ClosedWaiting) {
+			if !facts.LongWaitCommands[k.UnansweredOp] {
+				list = append(list, k)
+			}
+		}
+	}
+	return list, caller.PercentilesOf(list, func(k *caller.Conn) int64 { return k.IdleNs }).Median
+}
+
+// AnsweredBeforeTimeout is how many calls were answered between half of a timeout and the timeout; seen is false where
+// no calls were counted.
+func AnsweredBeforeTimeout(n *facts.Node, timeoutNs int64) (calls float64, seen bool) {
+	var count, all int64
+	for _, side := range []string{recording.Client, recording.Server} {
+		for _, h := range n.Rec.HistogramSums(recording.SourceTap) {
+			if h.Node != n.Address || len(h.Op) <= len(side) ||
+				h.Op[:len(side)+1] != side+" " || facts.LongWaitCommands[h.Op[len(side)+1:]] {
+				continue
+			}
+			all += h.Sum.TotalCount()
+			for _, b := range h.Sum.Distribution() {
+				if b.From >= timeoutNs/2 && b.From < timeoutNs {
+					count += b.Count
+				}
+			}
+		}
+		if all > 0 {
+			break // the other end has the same calls
+		}
+	}
+	return float64(count), all > 0
+}

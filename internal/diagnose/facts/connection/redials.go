@@ -1,0 +1,103 @@
+package connection
+
+import (
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/caller"
+)
+
+// Redial is connections that a caller closed, and others that it opened.
+type Redial struct {
+	*caller.Caller
+	// Closed are the connections that it closed, or that were closed.
+	Closed []*caller.Conn
+	// Dialled are the connections that it opened while a call waited: the first call came right after the handshake.
+	Dialled []*caller.Conn
+
+	seconds float64 // of the watch
+}
+
+// MinRedials is the least number of redials that is a pattern.
+const MinRedials = facts.HealthyMinCalls
+
+// Redials are the callers that closed connections for a reason and opened others. Callers that each did so too seldom
+// count together with those that run the same program.
+func Redials(n *facts.Node, callers []*caller.Caller, reason func(*caller.Conn) bool) []Redial {
+	var out []Redial
+	var few []*caller.Caller
+	add := func(c *caller.Caller) (count int) {
+		r := redialOf(c, reason)
+		r.seconds = n.Seconds()
+		if count = r.count(); count >= MinRedials {
+			out = append(out, r)
+		}
+		return count
+	}
+	for _, c := range callers {
+		if add(c) < MinRedials && redialOf(c, reason).again() {
+			few = append(few, c)
+		}
+	}
+	for _, c := range caller.Programs(few) {
+		add(c)
+	}
+	return out
+}
+
+// again reports whether a connection was opened after one was closed: a process that ends closes its connection, too.
+func (r Redial) again() bool {
+	for _, k := range r.Closed {
+		for _, d := range r.Dialled {
+			if k.CloseNs > 0 && d.OpenNs > k.CloseNs-k.IdleNs && d != k {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// count is how often a closed connection was replaced by a new one.
+func (r Redial) count() int { return min(len(r.Closed), len(r.Dialled)) }
+
+// redialOf are the connections that a caller closed for a reason, and those that it opened while calls waited.
+func redialOf(c *caller.Caller, reason func(*caller.Conn) bool) Redial {
+	r := Redial{Caller: c, Closed: c.ConnsWhere(reason)}
+	for _, k := range c.Opened() {
+		if !k.OpenedAheadOfUse(c.RoundTripNs()) {
+			r.Dialled = append(r.Dialled, k)
+		}
+	}
+	return r
+}
+
+// CostNs is what those new connections cost that replaced closed ones, in nanoseconds.
+func (r Redial) CostNs() int64 {
+	var ns int64
+	for _, k := range r.Dialled {
+		ns += k.OpeningNs()
+	}
+	return ns * int64(r.count()) / int64(max(len(r.Dialled), 1))
+}
+
+// RedialSum are the redials of several callers.
+type RedialSum struct {
+	// Callers are those who redialled.
+	Callers []*caller.Caller
+	// Largest is the redial with the most closed connections.
+	Largest Redial
+	// Count is how often a closed connection was replaced by a new one.
+	Count int
+	// CostNs is what all of them cost, in nanoseconds.
+	CostNs int64
+}
+
+// SumRedials adds up redials.
+func SumRedials(list []Redial) (sum RedialSum) {
+	for _, r := range list {
+		sum.Callers, sum.CostNs = append(sum.Callers, r.Caller), sum.CostNs+r.CostNs()
+		sum.Count += r.count()
+		if len(r.Closed) > len(sum.Largest.Closed) {
+			sum.Largest = r
+		}
+	}
+	return sum
+}
