@@ -77,6 +77,7 @@ var layers = map[string]int{
 
 	"internal/trace": 3,
 
+	"internal/diagnose/degree":  0,
 	"internal/diagnose/account": 2,
 	"internal/diagnose/facts":   3,
 

@@ -18,8 +18,8 @@ import (
 
 // Packages of the diagnosis that decide, as folders of internal/diagnose: each comes after those that it imports.
 var Packages = []string{
-	"account", "facts", "facts/hosts", "facts/caller", "facts/connection", "facts/mainthread", "facts/nodes", "changes",
-	"law", "remedy", "cause", "verdict", "compare",
+	"degree", "account", "facts", "facts/hosts", "facts/caller", "facts/connection", "facts/mainthread", "facts/nodes",
+	"changes", "law", "remedy", "cause", "verdict", "compare",
 }
 
 // tools are the other folders of internal/diagnose: no verdict hangs on them.
