@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
 	"slowpath/internal/outfile"
@@ -136,7 +137,7 @@ func slowFlame(rec *recording.Recording, g profileGroup) []Flame {
 	slow, rest := verdict.SlowAndRest(rec, g.subject)
 	column := slow.Column("cpu")
 	n := slow.Total(slow.Column("samples"))
-	if column < 0 || n < verdict.FewSamples || rest.Total(column) == 0 {
+	if column < 0 || n < degree.Many || rest.Total(column) == 0 {
 		return nil
 	}
 	return []Flame{{

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/format"
@@ -99,15 +100,6 @@ func (h *history) newCommands() {
 	}
 }
 
-const (
-	// jumpSeconds is for how many polls in a row, before and after, a rate has to be below, and above.
-	// Bound: guess.
-	jumpSeconds = 5
-	// jumpTimes is by how much the least of them after is above the most of them before.
-	// Bound: guess.
-	jumpTimes = 2
-)
-
 // rates are the growth of a counter between polls, per second, or per growth of another one.
 func rates(s, per recording.Series) (out recording.Series) {
 	for i := 1; i < len(s); i++ {
@@ -127,8 +119,8 @@ func rates(s, per recording.Series) (out recording.Series) {
 // jump adds the first time at which a rate rises at once, and stays high; with it that of another, if there is one: the
 // size of a command also rises where the small ones become fewer.
 func (h *history) jump(name string, s, with recording.Series, text func(float64) string) {
-	for i := jumpSeconds; i+jumpSeconds <= len(s); i++ {
-		before, after := s[i-jumpSeconds:i], s[i:i+jumpSeconds]
+	for i := degree.Several; i+degree.Several <= len(s); i++ {
+		before, after := s[i-degree.Several:i], s[i:i+degree.Several]
 		if !jumps(before, after) {
 			continue
 		}
@@ -147,7 +139,7 @@ func (h *history) jump(name string, s, with recording.Series, text func(float64)
 func jumps(before, after recording.Series) bool {
 	most, ok := before.Max()
 	least, some := after.Min()
-	return ok && some && least >= jumpTimes*most && least > 0
+	return ok && some && least >= degree.Several*most && least > 0
 }
 
 // between are the points of a series at the times of another one.

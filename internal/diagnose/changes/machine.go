@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -40,9 +41,6 @@ const (
 	// packagesApart is how far apart the packages of one upgrade are, at most.
 	// Bound: guess.
 	packagesApart = int64(60e9)
-	// packagesShown is how many packages of an upgrade are named.
-	// Bound: arithmetic, the size of a list.
-	packagesShown = 3
 )
 
 // packages adds upgrades of the host's packages, each with all that was installed or removed together.
@@ -58,7 +56,7 @@ func packages(c *facts.Case) (out []Change) {
 			n++
 		}
 		var texts []string
-		for _, d := range all[:min(n, packagesShown)] {
+		for _, d := range all[:min(n, degree.Listed)] {
 			text := d.How + " of " + d.Name
 			if d.To != "" {
 				text += " (" + d.From + " to " + d.To + ")"

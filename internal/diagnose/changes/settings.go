@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/nodes"
@@ -92,11 +93,11 @@ func (h *history) set(when facts.Span, all []setting) {
 		if i > 0 {
 			c.Text += ","
 		}
-		if i < settingsShown {
+		if i < degree.Listed {
 			c.Text += " " + changed(s.name, s.to, s.from)
 		}
 	}
-	if more := len(all) - settingsShown; more > 0 {
+	if more := len(all) - degree.Listed; more > 0 {
 		c.Text += " and " + strconv.Itoa(more) + " more"
 	}
 	var calls []caller.AdminCommand
@@ -117,9 +118,6 @@ func (h *history) set(when facts.Span, all []setting) {
 }
 
 const (
-	// settingsShown is how many settings of one change are named.
-	// Bound: arithmetic, the size of a list.
-	settingsShown = 3
 	// valueBytes bounds the text of a value.
 	// Bound: arithmetic, the size of a text.
 	valueBytes = 60

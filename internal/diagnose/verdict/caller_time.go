@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/hosts"
@@ -93,7 +94,7 @@ func callersTime(c *facts.Case) (out []CallerTime) {
 		}
 	}
 	for pid, w := range last {
-		if w.Ns > int64(w.Threads)*(c.EndNs-c.StartNs)+int64(w.Threads)*watchSlackNs { // the watch is longer than this
+		if w.Ns > int64(w.Threads)*(c.EndNs-c.StartNs+int64(degree.Long)) { // counted since before this watch
 			w = w.Since(first[pid])
 		}
 		if w.Ns > 0 {
@@ -105,10 +106,6 @@ func callersTime(c *facts.Case) (out []CallerTime) {
 	})
 	return out
 }
-
-// watchSlackNs is by how much the kernel programs may have watched longer than the recording says.
-// Bound: guess.
-const watchSlackNs = int64(1e9)
 
 func callerTime(name string, pid int, source string, w recording.ThreadWaits) CallerTime {
 	t := CallerTime{
@@ -209,18 +206,6 @@ func (t CallerTime) waitedNs() int64 {
 	return t.In("redis") + t.In("event-loop") + t.In("dial") + t.PollsNs
 }
 
-const (
-	// manyPolls is how many pauses in rows of equal requests are no chance.
-	// Bound: guess, of a few keys that are asked for at random three in a row are equal now and then, too.
-	manyPolls = 10
-	// pollsOfWaits is the least part of what threads waited for replies, for which they paused between equal requests.
-	// Bound: majority, of the time that they wait for Redis.
-	pollsOfWaits = 0.5
-	// leastSaid is the least part of the time of all threads that is worth a sentence.
-	// Bound: arithmetic, it decides what is listed.
-	leastSaid = 0.01
-)
-
 // pollOps ask whether something has changed, or try to take a lock: not a heartbeat, a producer, or a counter.
 var pollOps = facts.WordSet("EXISTS GET GETEX HGET HGETALL HMGET HEXISTS MGET TTL PTTL TYPE LLEN LPOP RPOP LRANGE " +
 	"SPOP SCARD SMEMBERS SISMEMBER ZCARD ZRANGE ZRANGEBYSCORE ZSCORE XLEN XREAD XREADGROUP XPENDING SET SETNX EVAL " +
@@ -229,8 +214,8 @@ var pollOps = facts.WordSet("EXISTS GET GETEX HGET HGETALL HMGET HEXISTS MGET TT
 // PollsSaid says that threads poll; empty where they do not, or hardly.
 func (t CallerTime) PollsSaid() string {
 	idle := t.In("timer") + t.In("events") + t.In("lock") - t.PollsNs // of threads that have nothing to do, too
-	least := max(pollsOfWaits*float64(t.In("redis")), facts.MinShare*float64(t.Ns-idle))
-	if t.Polls < manyPolls || float64(t.PollsNs) < least || !pollOps[t.PollOp] {
+	least := max(degree.Most*float64(t.In("redis")), facts.MinShare*float64(t.Ns-idle))
+	if t.Polls < degree.Many || float64(t.PollsNs) < least || !pollOps[t.PollOp] {
 		return ""
 	}
 	return fmt.Sprintf("%s[%d] asked for the same again and again: %s pauses of %s on average between equal %s "+
@@ -275,14 +260,10 @@ func elsewhere(c *facts.Case, all []CallerTime) string {
 	return ""
 }
 
-// stalledShare: an event loop that stalls for a larger part of the time makes its callers wait.
-// Bound: guess.
-const stalledShare = 0.05
-
 // stallsSaid says that an event loop is elsewhere for long; empty where it is not.
 func (t CallerTime) stallsSaid(c *facts.Case) string {
 	watched := float64(c.EndNs - c.StartNs)
-	if t.Stalls == 0 || float64(t.StallsNs) < stalledShare*watched || hosts.IsGo(c, t.PID) {
+	if t.Stalls == 0 || float64(t.StallsNs) < degree.Part*watched || hosts.IsGo(c, t.PID) {
 		return ""
 	}
 	said := fmt.Sprintf("The event loop of %s[%d] did nothing else for up to %s at a time, %s of the watch in all",
@@ -306,11 +287,6 @@ func loopSaid(n *facts.Node, pid int) string {
 		code.Samples)
 }
 
-// mostlyHeld: a lock that is held in a larger share of the samples is what threads wait for, and one for which they
-// wait most of their time is where they are in most samples.
-// Bound: majority, of the samples, or the time.
-const mostlyHeld = 0.5
-
 // lockSaid says that threads wait for each other, and where, or who has their interpreter's lock; empty where they do
 // not, or that is not known.
 func (t CallerTime) lockSaid(c *facts.Case) string {
@@ -323,7 +299,7 @@ func (t CallerTime) lockSaid(c *facts.Case) string {
 		format.Percent(float64(t.In("redis"))/float64(t.Ns)))
 	n := c.Nodes[0]
 	share, code, known := hosts.LockHeld(n, t.PID)
-	if known && share >= mostlyHeld {
+	if known && share >= degree.Most {
 		said += fmt.Sprintf("%s was held in %s of the samples", hosts.LockName(hosts.InterpreterLock(n.Case, t.PID)),
 			format.Percent(share))
 		if code.Function != "" {
@@ -333,7 +309,7 @@ func (t CallerTime) lockSaid(c *facts.Case) string {
 	}
 	whole := facts.Spans{{FromNs: c.StartNs, ToNs: c.EndNs}}
 	code, known = hosts.CodeIn(n, t.PID, whole, func(s hosts.CodeSample) bool { return s.Waits && !s.HoldsLock })
-	if !known || float64(t.In("lock")) < mostlyHeld*float64(t.Ns) {
+	if !known || float64(t.In("lock")) < degree.Most*float64(t.Ns) {
 		return ""
 	}
 	said += fmt.Sprintf("in %d of %d samples they were in %s", code.In, code.Samples, format.Name(code.Text()))
@@ -374,7 +350,7 @@ func (t CallerTime) waitsSaid() string {
 		return ""
 	}
 	w, atWork := t.Outside[0], t.Ns-t.In("timer")-t.In("events")
-	if w.Ns <= redis || float64(w.Ns) < facts.MinShare*float64(atWork) || float64(w.Ns) < leastSaid*float64(t.Ns) {
+	if w.Ns <= redis || float64(w.Ns) < facts.MinShare*float64(atWork) {
 		return ""
 	}
 	what := "in "

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/hosts"
@@ -20,7 +21,7 @@ type Caller struct {
 	Name string `json:"name"`
 	// HostName is the name of that host; empty where it is not known, and for programs.
 	HostName string `json:"host_name,omitempty"`
-	// Processes is how many of them were seen; 0 for a host. More than maxApart of a program are one Caller.
+	// Processes is how many of them were seen; 0 for a host. More than degree.Listed of a program are one Caller.
 	Processes int `json:"processes,omitempty"`
 	// PID is the id of the process; 0 for a host, and for several processes.
 	PID int `json:"pid,omitempty"`
@@ -34,7 +35,7 @@ type Caller struct {
 	PodName       string `json:"pod_name,omitempty"`
 	ContainerName string `json:"container_name,omitempty"`
 	Deployment    string `json:"deployment,omitempty"`
-	// ClientNames are what its connections call themselves (CLIENT SETNAME), at most maxClientNames, with commas.
+	// ClientNames are what its connections call themselves (CLIENT SETNAME), at most degree.Listed, with commas.
 	ClientNames string `json:"client_names,omitempty"`
 	// Library is its client library with the version, where one is known, or several of several processes.
 	Library string `json:"library,omitempty"`
@@ -62,7 +63,7 @@ func callersOf(c *facts.Case) []Caller {
 	for _, r := range t.rows() {
 		r.Library = strings.Join(slices.Sorted(maps.Keys(r.libraries)), ", ")
 		names := slices.Sorted(maps.Keys(r.names))
-		r.ClientNames = strings.Join(names[:min(len(names), maxClientNames)], ", ")
+		r.ClientNames = strings.Join(names[:min(len(names), degree.Listed)], ", ")
 		r.LostNs = int64(r.lostNs + 0.5)
 		if r.Calls > 0 || r.SlowCalls > 0 {
 			out = append(out, r.Caller)
@@ -74,15 +75,6 @@ func callersOf(c *facts.Case) []Caller {
 	})
 	return out
 }
-
-const (
-	// maxApart is how many processes of a program are callers of their own: of a shell's loop each call is a process.
-	// Bound: arithmetic, how long a list is.
-	maxApart = 4
-	// maxClientNames of a caller are listed.
-	// Bound: arithmetic, how long a list is.
-	maxClientNames = 4
-)
 
 // callerTable collects callers by process, or by host.
 type callerTable struct {
@@ -133,7 +125,7 @@ func (t *callerTable) rows() []*callerRow {
 		programs[of] = append(programs[of], r)
 	}
 	for of, all := range programs {
-		if len(all) <= maxApart {
+		if len(all) <= degree.Listed {
 			out = append(out, all...)
 			continue
 		}

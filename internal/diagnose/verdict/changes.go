@@ -11,6 +11,7 @@ import (
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/changes"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/law"
 	"slowpath/internal/stats"
@@ -20,9 +21,6 @@ const (
 	// citedWithinNs is how long before a finding's calls a change is cited.
 	// Bound: slowpath, the minute before an incident that the agent judges with it.
 	citedWithinNs = int64(60e9)
-	// changesCited is how many changes a finding cites.
-	// Bound: arithmetic, the size of a list.
-	changesCited = 3
 	// changesSeen is how many changes a diagnosis has, the last ones.
 	// Bound: arithmetic, the size of a list.
 	changesSeen = 100
@@ -80,7 +78,7 @@ func citedBy(c *facts.Case, f *cause.Finding, all []changes.Change, usual usual)
 		return cmp.Compare(a.BeforeNs, b.BeforeNs)
 	})
 	out = slices.CompactFunc(out, func(a, b changes.Cited) bool { return a.Sentence() == b.Sentence() })
-	return out[:min(len(out), changesCited)]
+	return out[:min(len(out), degree.Listed)]
 }
 
 // isAbout reports whether a change is one of a node at which the finding was made, or of all.

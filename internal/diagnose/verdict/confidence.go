@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/recording"
 )
 
@@ -25,7 +26,7 @@ const CalibrationSchema = "slowpath.calibration/v1"
 // CalibrationCell is a kind of findings.
 type CalibrationCell struct {
 	Grade cause.Grade `json:"grade"`
-	// Few: they rest on fewer than fewSamples calls.
+	// Few: they rest on fewer than fewKnown calls.
 	Few bool `json:"few"`
 	// Main: they explain most of the lost time, together with their consequences.
 	Main  bool `json:"main"`
@@ -34,15 +35,9 @@ type CalibrationCell struct {
 }
 
 const (
-	// fewSamples: what is seen in fewer calls can be a coincidence.
-	// Bound: guess.
-	fewSamples = 5
 	// fewKnown: of fewer findings the share that was right says little.
 	// Bound: statistics, 5 of 5 right are compatible with 45 % wrong at 95 % (1 - 0.05^(1/5)).
 	fewKnown = 5
-	// mainShare of the lost time belongs to one cause at most.
-	// Bound: majority, of the lost time.
-	mainShare = 0.5
 )
 
 //go:embed calibration.json
@@ -61,10 +56,10 @@ var calibration = func() Calibration {
 func Calibrated() Calibration { return calibration }
 
 // Few tells whether a finding rests on few calls.
-func Few(f cause.Finding) bool { return f.Samples < fewSamples }
+func Few(f cause.Finding) bool { return f.Samples < fewKnown }
 
 // Main tells whether a finding explains most of the lost time.
-func Main(f cause.Finding) bool { return f.ExcessShare >= mainShare }
+func Main(f cause.Finding) bool { return f.ExcessShare >= degree.Most }
 
 // Confidence is how often such findings were right, by the rule of succession: of none known, one half. Where too few
 // of the grade are known, it is that of all grades.

@@ -11,6 +11,7 @@ import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/changes"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -186,15 +187,10 @@ func findings(c *facts.Case, made []changes.Change, step func(nth, of int)) (_ [
 	return found, lostTable(shares, kept), rare
 }
 
-// mostOfRare is the least part of the time lost in slow calls that are too few to be a pattern that is said to have one
-// reason.
-// Bound: majority, of that time.
-const mostOfRare = 0.5
-
 // rarely says of slow calls that are too few to be a pattern what most of them have in common.
 func rarely(c *facts.Case, f *finding) string {
 	if f == nil || slowCalls(c.Ledger) == 0 || f.Grade == law.Eliminated || f.inCalls < f.got ||
-		f.ClaimedShare < mostOfRare {
+		f.ClaimedShare < degree.Most {
 		return ""
 	}
 	return " Most of the time lost in these: " + f.Title + "."
@@ -281,15 +277,11 @@ func costOfWatch(c *facts.Case) []cause.Evidence {
 	return out
 }
 
-// idleShare is the share of a core up to which a main thread's whole time says what slowpath took of it.
-// Bound: guess.
-const idleShare = 0.05
-
 // costOfCalls is what slowpath's calls and connections took of a server. The kernel counts the main thread's time as a
 // whole: of a server with little else to do that is a bound which is near.
 func costOfCalls(n *facts.Node, seconds float64) string {
 	ran := n.GrowthNs(series.MainRun)
-	if share := ran / 1e9 / seconds; mainthread.HostWatched(n) && share < idleShare {
+	if share := ran / 1e9 / seconds; mainthread.HostWatched(n) && share < degree.Part {
 		return fmt.Sprintf("with its calls and connections, and all else, the main thread ran %.2f ms (%.3f %%)",
 			ran/1e6, share*100)
 	}

@@ -7,20 +7,11 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
-)
-
-const (
-	// mostMissed of the evidence is the most that may be missing of a finding that is reported.
-	// Bound: guess.
-	mostMissed = 0.7
-	// nodesShown is for how many nodes of a cluster a finding reports the evidence and the fix: those with the largest
-	// shares.
-	// Bound: arithmetic, the size of a list.
-	nodesShown = 3
 )
 
 // onNode is the finding of a cause on one node.
@@ -51,7 +42,7 @@ func explain(c *facts.Case, step func(nth, of int)) []cause.Finding {
 		}
 		f.SlowCalls = min(f.SlowCalls, c.Ledger.Calls()) // the same calls, at several hops
 		f.Missed = missedOf(f, unseen)
-		if f.Missed > mostMissed {
+		if f.Missed > degree.Most {
 			continue
 		}
 		f.Cause, f.Layer = why.ID, why.Layer
@@ -120,7 +111,7 @@ func join(found []onNode, several bool) *cause.Finding {
 
 // mostAffected are the nodes with reported evidence, in the order in which they were watched.
 func mostAffected(found []onNode) []onNode {
-	if len(found) <= nodesShown {
+	if len(found) <= degree.Listed {
 		return found
 	}
 	shares := make([]float64, len(found))
@@ -130,7 +121,7 @@ func mostAffected(found []onNode) []onNode {
 	slices.SortFunc(shares, func(a, b float64) int { return cmp.Compare(b, a) })
 	var shown []onNode
 	for _, f := range found {
-		if len(shown) < nodesShown && f.claimedNs() >= shares[nodesShown-1] {
+		if len(shown) < degree.Listed && f.claimedNs() >= shares[degree.Listed-1] {
 			shown = append(shown, f)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/recording"
@@ -51,7 +52,7 @@ func hopsOf(c *facts.Case) []Hop {
 		if t.Proxy {
 			h.Kind = "proxy"
 		}
-		if lost > 0 && h.Share > mostLost {
+		if lost > 0 && h.Share > degree.Most {
 			name := h.name()
 			if h.Process == "" {
 				name = "T" + name[1:] // "the proxy at …"
@@ -63,10 +64,6 @@ func hopsOf(c *facts.Case) []Hop {
 	}
 	return out
 }
-
-// mostLost: a hop where more of the time was lost is the one to look at.
-// Bound: majority, of the lost time.
-const mostLost = 0.5
 
 func (h Hop) name() string {
 	if h.Process != "" {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/profile/stacks"
@@ -44,19 +45,6 @@ type OnCPUFunction struct {
 
 // Bounds of what is listed.
 const (
-	maxOnCPU = 5 // Bound: arithmetic, the size of a list.
-	// FewSamples is too few for a share: 10 samples have a standard error of up to 16 percentage points.
-	// Bound: statistics, the standard error of a share of 10 samples is up to 16 percentage points.
-	FewSamples = 10
-	// moreShare is the least difference worth reporting.
-	// Bound: arithmetic, it decides what is listed.
-	moreShare = 0.05
-	// everywhere: a function in more of all samples is the program itself.
-	// Bound: arithmetic, it decides what is listed.
-	everywhere = 0.95
-	// sameSamples: functions whose samples differ by at most this part are of one stack.
-	// Bound: arithmetic, it decides what is listed.
-	sameSamples = 10
 	// chanceErrors is how many standard errors two shares must differ by.
 	// Bound: statistics, three: of a hundred functions one is beyond by chance in one of eight watches.
 	chanceErrors = 3
@@ -196,15 +184,15 @@ func count(in map[string]*seenIn, s stacks.Stack, isSlow bool, samples int64) {
 // choose lists functions: those with a larger share while calls were slow, else those with the largest share.
 func (o *OnCPU) choose(in map[string]*seenIn) {
 	all := o.Slow.Samples + o.Rest.Samples
-	if all < FewSamples {
+	if all < degree.Many {
 		return
 	}
 	more := func(t *seenIn) float64 { return shareOf(t.slow, o.Slow.Samples) - shareOf(t.rest, o.Rest.Samples) }
-	stands := func(t *seenIn) bool { return t.named() && more(t) >= max(moreShare, chance(t, o)) }
+	stands := func(t *seenIn) bool { return t.named() && more(t) >= max(degree.Part, chance(t, o)) }
 	most := func(t *seenIn) float64 { return shareOf(t.slow+t.rest, all) }
 	// main is in all samples
-	score, wanted := most, func(t *seenIn) bool { return t.named() && most(t) >= moreShare && most(t) < everywhere }
-	if o.Slow.Samples >= FewSamples && o.Rest.Samples >= FewSamples {
+	score, wanted := most, func(t *seenIn) bool { return t.named() && most(t) >= degree.Part && most(t) < degree.NearlyAll }
+	if o.Slow.Samples >= degree.Many && o.Rest.Samples >= degree.Many {
 		for _, t := range in {
 			if stands(t) {
 				score, wanted, o.Differs = more, stands, true
@@ -240,12 +228,12 @@ func (t *seenIn) named() bool { return t.depth > 0 && t.name != "?" && !strings.
 func apart(list []*seenIn, differs bool) (kept []*seenIn) {
 	for _, t := range list {
 		same := func(k *seenIn) bool {
-			return sameSamples*max(k.slow-t.slow, t.slow-k.slow) <= k.slow && (differs || sameSamples*max(k.rest-t.rest,
+			return degree.Many*max(k.slow-t.slow, t.slow-k.slow) <= k.slow && (differs || degree.Many*max(k.rest-t.rest,
 				t.rest-k.rest) <= k.rest)
 		}
 		i := slices.IndexFunc(kept, same)
 		switch {
-		case i < 0 && len(kept) < maxOnCPU:
+		case i < 0 && len(kept) < degree.Listed:
 			kept = append(kept, t)
 		case i >= 0 && t.depth > kept[i].depth && !strings.HasSuffix(t.name, "_[k]"):
 			kept[i] = t

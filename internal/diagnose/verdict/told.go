@@ -9,16 +9,13 @@ import (
 	"time"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
 )
-
-// toldShown is how many commands, events and error codes of a server are told.
-// Bound: arithmetic, the size of a list.
-const toldShown = 5
 
 // number is a field of INFO that is told where it is not 0.
 type number struct {
@@ -120,11 +117,11 @@ func toldSlowlog(n *facts.Node, say say) {
 	slices.SortFunc(all, func(a, b *command) int {
 		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.name, b.name))
 	})
-	for _, k := range all[:min(len(all), toldShown)] {
+	for _, k := range all[:min(len(all), degree.Listed)] {
 		say(float64(k.longNs), "ns", "SLOWLOG: %s %s, up to %s, %s together, the last at %s", k.name,
 			facts.TimesText(k.count), format.Brief(k.longNs), format.Brief(k.ns), second(k.lastNs))
 	}
-	if more := len(all) - toldShown; more > 0 {
+	if more := len(all) - degree.Listed; more > 0 {
 		say(float64(more), "commands", "SLOWLOG: %s", format.Count(more, "more command"))
 	}
 }
@@ -148,7 +145,7 @@ func toldLatency(n *facts.Node, say say) {
 		all[i].longNs, all[i].lastN = max(all[i].longNs, e.DurationNs), max(all[i].lastN, e.TimeNs)
 	}
 	slices.SortStableFunc(all, func(a, b event) int { return cmp.Compare(b.longNs, a.longNs) })
-	for _, e := range all[:min(len(all), toldShown)] {
+	for _, e := range all[:min(len(all), degree.Listed)] {
 		say(float64(e.longNs), "ns", "LATENCY: %s in %s, up to %s, the last at %s", e.name,
 			format.Count(e.count, "second"), format.Brief(e.longNs), second(e.lastN))
 	}
@@ -241,7 +238,7 @@ func toldCommands(n *facts.Node, say say) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b command) int { return cmp.Compare(b.usec, a.usec) })
-	for _, k := range all[:min(len(all), toldShown)] {
+	for _, k := range all[:min(len(all), degree.Listed)] {
 		say(k.usec*1000, "ns", "commandstats: %s took %s in %s, %s each",
 			format.Name(strings.ReplaceAll(k.name, "|", " ")), format.Brief(int64(k.usec*1000)),
 			format.Count(int64(k.calls), "call"), format.Brief(int64(k.usec*1000/k.calls)))
@@ -274,9 +271,9 @@ func toldClients(n *facts.Node, say say) {
 		return
 	}
 	say(float64(len(seen)), "clients", "CLIENT LIST: %s, from %s", format.Count(len(seen), "client"),
-		hosts.List(toldShown))
+		hosts.List(degree.Listed))
 	if len(monitors) > 0 {
-		say(float64(len(monitors)), "hosts", "CLIENT LIST: MONITOR is under way, from %s", monitors.List(toldShown))
+		say(float64(len(monitors)), "hosts", "CLIENT LIST: MONITOR is under way, from %s", monitors.List(degree.Listed))
 	}
 	if largest.OMem > 0 {
 		say(float64(largest.OMem), "bytes", "CLIENT LIST: the largest output buffer has %s, of %s (%s)",

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/mainthread"
@@ -125,17 +126,16 @@ func unixSpot(n *facts.Node) (b recording.BlindSpot, ok bool) {
 
 // mostlyUnseen says of a healthy server that most of something was not seen; empty: nothing of the kind.
 func mostlyUnseen(c *facts.Case) string {
-	const most = 0.5 // Bound: majority, of what should have been seen.
 	var spots []recording.BlindSpot
 	for _, list := range unseenOf(c.Rec) {
 		for _, u := range list {
-			if !u.Counted && u.Share() > most {
+			if !u.Counted && u.Share() > degree.Most {
 				spots = append(spots, recording.BlindSpot{What: u.What, Share: u.Share()})
 			}
 		}
 	}
 	for _, n := range c.Nodes {
-		if b, ok := unixSpot(n); ok && b.Share > most {
+		if b, ok := unixSpot(n); ok && b.Share > degree.Most {
 			spots = append(spots, b)
 		}
 	}

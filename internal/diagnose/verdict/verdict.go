@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/facts/mainthread"
@@ -63,10 +64,6 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 			seconds, format.Brief(slowest)) + meanwhile(c) + capturedSilence(c)
 }
 
-// mostSaid things that a main thread did are said, those with the most samples.
-// Bound: arithmetic, the size of a list.
-const mostSaid = 3
-
 // meanwhile says what the main threads of the servers did while calls waited for what is not known.
 func meanwhile(c *facts.Case) (text string) {
 	for _, n := range c.Nodes {
@@ -75,7 +72,7 @@ func meanwhile(c *facts.Case) (text string) {
 			continue
 		}
 		var did []string
-		for _, p := range t.Parts[:min(len(t.Parts), mostSaid)] {
+		for _, p := range t.Parts[:min(len(t.Parts), degree.Listed)] {
 			if p.Samples > 0 {
 				share := format.Percent(float64(p.Samples) / float64(t.Samples))
 				did = append(did, partText(p)+" "+share)
@@ -220,15 +217,11 @@ func answered(c *facts.Case) bool {
 	return false
 }
 
-// probable: what is right less often is said to be probable.
-// Bound: guess.
-const probable = 0.6
-
 func headline(d Diagnosis) string {
 	f := d.Findings[0]
 	s := fmt.Sprintf("%s%s. This explains %s of the time that callers lost.", f.Title, whereOf(d, f),
 		format.Percent(f.ExcessShare))
-	if f.Confidence < probable {
+	if f.Confidence < degree.Most {
 		s = "Probably: " + s
 	}
 	return s

@@ -6,12 +6,9 @@ import (
 	"time"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/recording"
 )
-
-// worstCalls is how many of the slowest calls a diagnosis shows.
-// Bound: arithmetic, the size of a list.
-const worstCalls = 3
 
 // stall is with whom a slow call waited longest: with a server, a client or a connection. Calls that waited with the
 // same one at the same time, such as 40 behind one KEYS, are one stall, whatever the states of their accounts: of two
@@ -36,7 +33,7 @@ func worst(l *account.Ledger) []Worst {
 		s := stallOf(a, whole)
 		if i := slices.IndexFunc(shown, s.same); i >= 0 {
 			out[i].SameStall++
-		} else if len(out) < worstCalls {
+		} else if len(out) < degree.Listed {
 			out, shown = append(out, worstOf(a, whole)), append(shown, s)
 		}
 	}
