@@ -18,8 +18,8 @@ const (
 	trialLength = 750 * time.Millisecond
 	settling    = 150 * time.Millisecond
 	trialsOfRun = 24
-	fewTrials   = 16              // 8 pairs: the fewest of which chance can be told
-	longTrial   = 2 * time.Second // from which there are fewer
+	fewTrials   = 20              // long ones
+	longTrial   = 2 * time.Second // and longer
 	slice       = 50 * time.Millisecond
 )
 
@@ -30,6 +30,12 @@ func (s Drawn) trialLength() (length, settles time.Duration) {
 		length, settles = max(length, f.kind().Trial), max(settles, settling+f.kind().Lasts)
 	}
 	return length + settles - settling, settles
+}
+
+// rare tells whether there are few long trials, of which each has few stalls.
+func (s Drawn) rare() bool {
+	length, _ := s.trialLength()
+	return length >= longTrial
 }
 
 // Trial is a time with the same faults, and what the callers measured in it.
@@ -76,7 +82,7 @@ func setsOf(faults []Fault) []int {
 func plan(seed uint64, faults []Fault) (blocks [][]int) {
 	r := rand.New(rand.NewPCG(seed, 0x7472696c)) // any constant, but another one than that of Draw
 	sets, trials := setsOf(faults), trialsOfRun
-	if length, _ := (Drawn{Faults: faults}).trialLength(); length >= longTrial && len(sets) != 3 {
+	if len(sets) != 3 && (Drawn{Faults: faults}).rare() {
 		trials = fewTrials
 	}
 	for range trials / len(sets) {
@@ -217,6 +223,7 @@ var (
 	meanNs   = measured(func(t Trial) float64 { return float64(t.Ns) / float64(t.Operations) })
 	meanLog  = measured(func(t Trial) float64 { return t.LogNs })
 	meanRank = measured(func(t Trial) float64 { return t.Rank })
+	meanLost = measured(lostPerSecond)
 )
 
 // countedSeconds is how long the part of a trial is that counts.

@@ -88,9 +88,10 @@ type Stage struct {
 	Proxy       *fault.Proxy
 	Delay       time.Duration // of the proxy without a fault
 	Names       *fault.NameServer
-	Own         *OwnCallers  // if the first caller is one of them
-	silent      string       // address that answers nothing
-	log         *logPipe     // of the server
+	Own         *OwnCallers // if the first caller is one of them
+	silent      string      // address that answers nothing
+	log         *logPipe    // of the server
+	memory      *fault.Cgroup
 	path        fault.Path   // what the proxy does now
 	used        atomic.Int64 // prepared things that are used up
 }
@@ -130,7 +131,7 @@ func Faults() []Fault {
 		[]Fault{waitOnSharedConn, noNoDelay},
 		[]Fault{bigMigrations, movingDocuments, hotNode, intersections, writeBlocks, fullMemory, monitors},
 		[]Fault{heldLock, heldInterpreter, deadAddress, connectionBursts, narrowBandwidth},
-		[]Fault{defragmentation, invalidations, unreadLog, everySecondOnSlowDisk, killedReaders},
+		[]Fault{defragmentation, invalidations, unreadLog, everySecondOnSlowDisk, swappedOut, killedReaders},
 		[]Fault{rarely(freezePulses), rarely(pauses), rarely(snapshots)},
 	)
 }
