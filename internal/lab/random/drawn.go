@@ -138,7 +138,8 @@ func possible(known []servers.Name) []scenario.Fault {
 // together tells whether a drawn scenario can have both faults, on some of the servers.
 func together(a, b scenario.Fault, known []servers.Name) bool {
 	return a.Cause != b.Cause && (b.Needs.With == "" || b.Needs.With == a.Name) && (a.Base == nil || b.Base == nil) &&
-		(!a.Needs.Memory || !b.Needs.Memory) && able([]scenario.Fault{a, b}, known)
+		!slices.ContainsFunc(a.Needs.Alone, func(w scenario.Alone) bool { return slices.Contains(b.Needs.Alone, w) }) &&
+		able([]scenario.Fault{a, b}, known)
 }
 
 // way is how the first caller can reach a server.

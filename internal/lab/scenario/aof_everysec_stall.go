@@ -43,7 +43,7 @@ func (l *Lab) startWithAOF(ctx context.Context, bytesPerSecond int, fsync string
 var everySecondOnSlowDisk = Fault{
 	Name:    "aof-everysec-stall",
 	Cause:   "aof-everysec-stall",
-	Needs:   Needs{Topologies: []Topology{SlowDisk}},
+	Needs:   Needs{Topologies: []Topology{SlowDisk}, Alone: []Alone{disk}},
 	Trial:   3 * time.Second, // the journal and the page cache fill first
 	Lasts:   300 * time.Millisecond,
 	Culprit: "import",

@@ -52,9 +52,19 @@ type Needs struct {
 	Quota      bool           // the server is in a cgroup that can have a CPU quota
 	OneCPU     bool           // the server runs on CPU 0 only, the callers on another one
 	Names      bool           // callers find the server by a name server
-	Memory     bool           // it decides on maxmemory, which no other fault may then
+	Alone      []Alone        // what no other fault may decide on then
 	With       string         // the name of a fault without which it can hurt nobody
 }
+
+// Alone is what one fault at a time can decide on.
+type Alone string
+
+// What that is.
+const (
+	maxMemory Alone = "maxmemory"
+	heap      Alone = "heap" // how large that is
+	disk      Alone = "disk" // its speed
+)
 
 // Topology is how the callers reach a server.
 type Topology string

@@ -73,7 +73,7 @@ const drawnSwapKeys = 80_000
 var swappedOut = Fault{
 	Name:    "swap",
 	Cause:   "swap",
-	Needs:   Needs{Topologies: []Topology{Standalone, Proxied}, Memory: true},
+	Needs:   Needs{Topologies: []Topology{Standalone, Proxied}, Alone: []Alone{maxMemory, heap}},
 	Culprit: "search",
 	Draw: func(r *rand.Rand) Strength {
 		return Strength{"memory_mb": math.Round(100 + 250*r.Float64()), "reads_per_second": between(r, 2, 60)}
