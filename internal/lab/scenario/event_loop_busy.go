@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"time"
 
@@ -69,7 +68,7 @@ var invalidations = Fault{
 	Cause: "event-loop-busy",
 	Needs: Needs{
 		Topologies: []Topology{Standalone, Replicated, Proxied, Namespaced},
-		Servers:    slices.DeleteFunc(servers.Known(), func(n servers.Name) bool { return n == servers.Redis506 }),
+		Servers:    serversBut(servers.Redis506),
 	},
 	Culprit: "import",
 	Draw: func(r *rand.Rand) Strength {

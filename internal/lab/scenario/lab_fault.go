@@ -56,6 +56,11 @@ type Needs struct {
 	With       string         // the name of a fault without which it can hurt nobody
 }
 
+// serversBut are all servers but one, which a fault does nothing to.
+func serversBut(one servers.Name) []servers.Name {
+	return slices.DeleteFunc(servers.Known(), func(n servers.Name) bool { return n == one })
+}
+
 // Alone is what one fault at a time can decide on.
 type Alone string
 

@@ -10,6 +10,7 @@ import (
 
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/servers"
 	"slowpath/internal/lab/traffic"
 )
 
@@ -60,6 +61,7 @@ var killedReaders = Fault{
 	Cause: "output-buffer-kill",
 	Needs: Needs{
 		Topologies: oneServer,
+		Servers:    serversBut(servers.Valkey912), // large values do not pass its output buffers
 		Callers: []clients.Name{
 			clients.GoRedis6, clients.GoRedis8, clients.GoRedis9, clients.Redigo, clients.Jedis, clients.RedisPy,
 		},

@@ -76,7 +76,7 @@ var swappedOut = Fault{
 	Needs:   Needs{Topologies: []Topology{Standalone, Proxied}, Alone: []Alone{maxMemory, heap}},
 	Culprit: "search",
 	Draw: func(r *rand.Rand) Strength {
-		return Strength{"memory_mb": math.Round(100 + 250*r.Float64()), "reads_per_second": between(r, 2, 60)}
+		return Strength{"memory_mb": math.Round(100 + 250*r.Float64()), "reads_per_second": between(r, 5, 300)}
 	},
 	Server: func(ctx context.Context, l *Lab, st *Stage, spec *fleet.Spec) error {
 		if err := fault.SwapFile(ctx, l, swapFile); err != nil {
