@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"time"
 
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
@@ -69,14 +70,24 @@ func fillValues(ctx context.Context, s *fleet.Instance, prefix string, n, bytes 
 // What the server of a drawn scenario has in memory, beside little else.
 const drawnSwapKeys = 80_000
 
-// swappedOut limits the memory of the server, and has others read keys that were swapped out for it.
+// changedRows reads rows and changes some. What is not changed is in swap already when it is swapped out again.
+func changedRows(r *rand.Rand, _ int) []string {
+	row := "row:" + itoa(r.IntN(drawnSwapKeys))
+	if r.IntN(2) == 0 {
+		return []string{"GET", row}
+	}
+	return []string{"SETRANGE", row, "0", itoa(r.IntN(10))}
+}
+
+// swappedOut limits the memory of the server, and has others use rows that were swapped out for it.
 var swappedOut = Fault{
 	Name:    "swap",
 	Cause:   "swap",
 	Needs:   Needs{Topologies: []Topology{Standalone, Proxied}, Alone: []Alone{maxMemory, heap}},
+	Trial:   2 * time.Second, // callers wait where pages are written for others, and that comes in bursts
 	Culprit: "search",
 	Draw: func(r *rand.Rand) Strength {
-		return Strength{"memory_mb": math.Round(100 + 250*r.Float64()), "reads_per_second": between(r, 5, 300)}
+		return Strength{"memory_mb": math.Round(100 + 250*r.Float64()), "rows_per_second": between(r, 200, 15_000)}
 	},
 	Server: func(ctx context.Context, l *Lab, st *Stage, spec *fleet.Spec) error {
 		if err := fault.SwapFile(ctx, l, swapFile); err != nil {
@@ -96,7 +107,9 @@ var swappedOut = Fault{
 		if err := st.memory.SetMemory(s.int("memory_mb") << 20); err != nil {
 			return err
 		}
-		l.Load(ctx, st.load("search", 10, s["reads_per_second"], randomKeys("MGET", 50, "row:", drawnSwapKeys)))
+		rows := st.load("search", 10, s["rows_per_second"], changedRows)
+		rows.Pipeline = 50
+		l.Load(ctx, rows)
 		return nil
 	},
 }
