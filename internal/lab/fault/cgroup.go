@@ -1,7 +1,6 @@
 package fault
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"slowpath/internal/lab/fleet"
 )
@@ -65,22 +62,11 @@ func MemoryCgroup(l Lab, limitBytes int) (*Cgroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g, g.SetMemory(limitBytes)
-}
-
-// SetMemory sets the limit of memory. It returns when what the processes have above it is in swap.
-func (g *Cgroup) SetMemory(bytes int) (err error) {
 	file := "memory.limit_in_bytes"
 	if g.v2 {
 		file = "memory.max"
 	}
-	const attempts = 10 // version 1 gives up where it gets pages too slowly
-	for range attempts {
-		if err = g.write(file, strconv.Itoa(bytes)); !errors.Is(err, unix.EBUSY) {
-			return err
-		}
-	}
-	return err
+	return g, g.write(file, strconv.Itoa(limitBytes))
 }
 
 // newCgroup makes an empty cgroup of a controller. v1File is a file that the controller has in version 1.

@@ -55,7 +55,7 @@ var snapshots = Fault{
 	Name:  "fork-latency",
 	Cause: "fork-latency",
 	Also:  []string{"cow-faults-after-fork"}, // each fork is followed by writes
-	Needs: Needs{Topologies: oneServer, Alone: []Alone{heap}},
+	Needs: Needs{Topologies: oneServer},
 	Draw: func(r *rand.Rand) Strength {
 		return Strength{"memory_mb": between(r, 20, 1200), "every_ms": between(r, 300, 600)}
 	},

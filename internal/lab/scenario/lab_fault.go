@@ -67,7 +67,6 @@ type Alone string
 // What that is.
 const (
 	maxMemory Alone = "maxmemory"
-	heap      Alone = "heap" // how large that is
 	disk      Alone = "disk" // its speed
 )
 
@@ -103,10 +102,9 @@ type Stage struct {
 	Proxy       *fault.Proxy
 	Delay       time.Duration // of the proxy without a fault
 	Names       *fault.NameServer
-	Own         *OwnCallers // if the first caller is one of them
-	silent      string      // address that answers nothing
-	log         *logPipe    // of the server
-	memory      *fault.Cgroup
+	Own         *OwnCallers  // if the first caller is one of them
+	silent      string       // address that answers nothing
+	log         *logPipe     // of the server
 	path        fault.Path   // what the proxy does now
 	used        atomic.Int64 // prepared things that are used up
 }
@@ -146,7 +144,7 @@ func Faults() []Fault {
 		[]Fault{waitOnSharedConn, noNoDelay},
 		[]Fault{bigMigrations, movingDocuments, hotNode, intersections, writeBlocks, fullMemory, monitors},
 		[]Fault{heldLock, heldInterpreter, deadAddress, connectionBursts, narrowBandwidth},
-		[]Fault{defragmentation, invalidations, unreadLog, everySecondOnSlowDisk, swappedOut, killedReaders},
+		[]Fault{defragmentation, invalidations, unreadLog, everySecondOnSlowDisk, killedReaders},
 		[]Fault{rarely(freezePulses), rarely(pauses), rarely(snapshots)},
 	)
 }
