@@ -145,7 +145,7 @@ func Faults() []Fault {
 		[]Fault{bigMigrations, movingDocuments, hotNode, intersections, writeBlocks, fullMemory, monitors},
 		[]Fault{heldLock, heldInterpreter, deadAddress, connectionBursts, narrowBandwidth},
 		[]Fault{defragmentation, invalidations, unreadLog, everySecondOnSlowDisk, killedReaders},
-		[]Fault{rarely(freezePulses), rarely(pauses), rarely(snapshots)},
+		[]Fault{rarely(freezePulses), rarely(pauses), rarely(unreadLog)},
 	)
 }
 
