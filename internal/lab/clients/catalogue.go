@@ -32,6 +32,8 @@ const (
 	NodeRedis Name = "node-redis"
 	IORedis   Name = "ioredis"
 	PyAsync   Name = "pyasync"
+	Hiredis   Name = "hiredis"
+	RedisRS   Name = "redis-rs"
 
 	SpringCache Name = "spring-cache"
 )
@@ -66,6 +68,9 @@ var (
 	clustered  = []protocol.Mode{protocol.Standalone, protocol.Cluster}
 	ringed     = []protocol.Mode{protocol.Standalone, protocol.Cluster, protocol.Ring}
 )
+
+// ofDebian is the version of a library that is a package of the host.
+const ofDebian = "of Debian's package"
 
 // catalogue is in the order in which clients are listed. The versions are those of the module and lock files of the
 // sources; a test checks that.
@@ -127,8 +132,16 @@ var catalogue = []Client{
 		recipe: mavenProject,
 	},
 	{
-		Name: PyAsync, Library: "redis.asyncio", Version: "of python3-redis", Language: "Python", Modes: standalone,
+		Name: PyAsync, Library: "redis.asyncio", Version: ofDebian, Language: "Python", Modes: standalone,
 		recipe: debianPython,
+	},
+	{
+		Name: Hiredis, Library: "hiredis", Version: ofDebian, Language: "C", Modes: standalone,
+		recipe: hiredisC,
+	},
+	{
+		Name: RedisRS, Library: "redis-rs", Version: "0.32.7", Language: "Rust", Modes: standalone,
+		recipe: cargoCrate,
 	},
 }
 

@@ -104,7 +104,7 @@ func TestProgramsCallAndSummarise(t *testing.T) {
 			if sum.Dials == 0 || time.Since(time.Unix(0, sum.StartUnix)) > time.Hour {
 				t.Errorf("%d dials, start %d", sum.Dials, sum.StartUnix)
 			}
-			if !strings.Contains(sum.Library, c.Version) && c.Name != PyAsync {
+			if !strings.Contains(sum.Library, c.Version) && c.Version != ofDebian {
 				t.Errorf("library %q, not %s", sum.Library, c.Version)
 			}
 		})
@@ -215,7 +215,7 @@ func tested() []Client {
 // onePerLanguage is for tests of the common part of the programs of a language.
 func onePerLanguage() []Name {
 	if needs.InLong() {
-		return []Name{GoRedis9, Jedis, RedisPy, NodeRedis, PyAsync}
+		return []Name{GoRedis9, Jedis, RedisPy, NodeRedis, PyAsync, Hiredis, RedisRS}
 	}
 	return []Name{GoRedis9, PyAsync}
 }

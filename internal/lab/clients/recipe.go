@@ -25,9 +25,7 @@ var goModule = recipe{
 		return gather([2]string{"", "_go/program"}, [2]string{"", "_go/" + string(name)},
 			[2]string{"protocol", "protocol"})
 	},
-	argv: func(_ toolchain.Tools, dir string, name Name) []string {
-		return []string{filepath.Join(dir, string(name))}
-	},
+	argv: built,
 }
 
 var mavenProject = recipe{
@@ -65,6 +63,23 @@ var pipPackage = recipe{
 }
 
 var debianPython = recipe{Toolchain: toolchain.DebianPython, source: pythonSource, argv: pythonArgv}
+
+var hiredisC = recipe{
+	Toolchain: toolchain.HiredisC,
+	source:    func(name Name) (toolchain.Source, error) { return gather([2]string{"", "_c/" + string(name)}) },
+	argv:      built,
+}
+
+var cargoCrate = recipe{
+	Toolchain: toolchain.Cargo,
+	source:    func(name Name) (toolchain.Source, error) { return gather([2]string{"", "_rust/" + string(name)}) },
+	argv:      built,
+}
+
+// built is the program that a compiler has built under its name.
+func built(_ toolchain.Tools, dir string, name Name) []string {
+	return []string{filepath.Join(dir, string(name))}
+}
 
 func pythonSource(name Name) (toolchain.Source, error) {
 	return gather([2]string{"", "_python/program.py"}, [2]string{"", "_python/" + string(name) + ".py"})

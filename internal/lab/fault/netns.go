@@ -78,12 +78,13 @@ func (n *NetNS) LimitReplies(ctx context.Context, rate string) error {
 	return n.shape(ctx, rate, "burst 128kb latency 100ms")
 }
 
-// Shape limits what leaves the namespace to a rate of tc(8). What is more waits in a queue of so many bytes.
+// Shape limits what leaves the namespace to a rate of tc(8). What is more waits in a queue of so many bytes. Another
+// call changes the rate, and loses nothing of the queue.
 func (n *NetNS) Shape(ctx context.Context, rate, queue string) error {
 	return n.shape(ctx, rate, "burst 64kb limit "+queue)
 }
 
 func (n *NetNS) shape(ctx context.Context, rate, options string) error {
-	line := fmt.Sprintf("tc -n %s qdisc add dev %s root tbf rate %s %s", n.Name, n.Device, rate, options)
+	line := fmt.Sprintf("tc -n %s qdisc replace dev %s root tbf rate %s %s", n.Name, n.Device, rate, options)
 	return run(ctx, "", strings.Fields(line)...)
 }

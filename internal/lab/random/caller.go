@@ -29,7 +29,7 @@ type starter struct {
 // starters are the kinds of callers. The first that can start a program does.
 var starters = []starter{
 	{func(n clients.Name) bool { return slices.Contains(clients.Known(), n) }, startProcess},
-	{func(n clients.Name) bool { return n == scenario.SharedConn || n == scenario.TwoWrites }, startOwn},
+	{func(n clients.Name) bool { return slices.Contains(scenario.OwnKinds, n) }, startOwn},
 	{func(n clients.Name) bool { return slices.Contains(sites, n) }, startSite},
 }
 

@@ -4,6 +4,7 @@
 package random
 
 import (
+	"iter"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -130,14 +131,15 @@ func drawFaults(r *rand.Rand, known []servers.Name) []scenario.Fault {
 // possible are the faults that a drawn scenario can have on some of the servers.
 func possible(known []servers.Name) []scenario.Fault {
 	return slices.DeleteFunc(scenario.Faults(), func(f scenario.Fault) bool {
-		return len(ways([]scenario.Fault{f}, known)) == 0
+		return !able([]scenario.Fault{f}, known)
 	})
 }
 
 // together tells whether a drawn scenario can have both faults, on some of the servers.
 func together(a, b scenario.Fault, known []servers.Name) bool {
-	return a.Name != b.Name && (b.Needs.With == "" || b.Needs.With == a.Name) && (a.Base == nil || b.Base == nil) &&
-		(!a.Needs.Memory || !b.Needs.Memory) && len(ways([]scenario.Fault{a, b}, known)) > 0
+	return a.Cause != b.Cause && (b.Needs.With == "" || b.Needs.With == a.Name) && (a.Base == nil || b.Base == nil) &&
+		!slices.ContainsFunc(a.Needs.Alone, func(w scenario.Alone) bool { return slices.Contains(b.Needs.Alone, w) }) &&
+		able([]scenario.Fault{a, b}, known)
 }
 
 // way is how the first caller can reach a server.
@@ -148,19 +150,33 @@ type way struct {
 }
 
 // ways are all that the faults allow, to some of the servers.
-func ways(kinds []scenario.Fault, known []servers.Name) (all []way) {
+func ways(kinds []scenario.Fault, known []servers.Name) []way {
+	return slices.Collect(eachWay(kinds, known))
+}
+
+// able tells whether there is a way.
+func able(kinds []scenario.Fault, known []servers.Name) bool {
+	for range eachWay(kinds, known) {
+		return true
+	}
+	return false
+}
+
+func eachWay(kinds []scenario.Fault, known []servers.Name) iter.Seq[way] {
 	topologies := common(scenario.Topologies, kinds, func(n scenario.Needs) []scenario.Topology { return n.Topologies })
+	versions := common(known, kinds, func(n scenario.Needs) []servers.Name { return n.Servers })
 	callers := common(programs(), kinds, func(n scenario.Needs) []clients.Name { return n.Callers })
-	for _, t := range topologies {
-		for _, server := range known {
-			for _, program := range callers {
-				if fits(program, t, server) {
-					all = append(all, way{server, t, program})
+	return func(yield func(way) bool) {
+		for _, t := range topologies {
+			for _, server := range versions {
+				for _, program := range callers {
+					if fits(program, t, server) && !yield(way{server, t, program}) {
+						return
+					}
 				}
 			}
 		}
 	}
-	return all
 }
 
 // common are the values that all faults allow.
@@ -175,7 +191,7 @@ func common[T comparable](all []T, kinds []scenario.Fault, allowed func(scenario
 
 // programs are all that can be the first caller.
 func programs() []clients.Name {
-	return append(append(clients.Known(), scenario.SharedConn, scenario.TwoWrites), sites...)
+	return append(append(clients.Known(), scenario.OwnKinds...), sites...)
 }
 
 // encrypted are the programs that speak TLS.

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"slowpath/internal/lab/apps"
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
@@ -102,6 +103,29 @@ func TestDrawDrawsAll(t *testing.T) {
 		}
 	}
 	t.Log(none, drawn, programs)
+}
+
+// TestCallersInEightLanguages: each of them calls in some drawn scenario without a fault.
+func TestCallersInEightLanguages(t *testing.T) {
+	missing := []string{"C", "Go", "Java", "JavaScript", "PHP", "Python", "Ruby", "Rust"}
+	for seed := range uint64(3000) {
+		s := Draw(seed, "")
+		if len(s.Faults) > 0 {
+			continue
+		}
+		for _, c := range s.Callers {
+			if client, err := clients.Lookup(c.Program); err == nil {
+				missing = slices.DeleteFunc(missing, func(l string) bool { return l == client.Language })
+			}
+			if app, err := apps.Lookup(apps.Name(c.Program)); err == nil {
+				missing = slices.DeleteFunc(missing, func(l string) bool { return l == app.Language })
+			}
+		}
+		if len(missing) == 0 {
+			return
+		}
+	}
+	t.Errorf("no caller in %v", missing)
 }
 
 func TestPlan(t *testing.T) {

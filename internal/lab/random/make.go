@@ -93,7 +93,7 @@ type Watch struct {
 // Times of a run.
 const (
 	warmUp   = 700 * time.Millisecond // pools are filled, and runtimes compile
-	longest  = 3 * time.Minute        // bounds a run, with the first build of a client program
+	longest  = 5 * time.Minute        // bounds a run, with the first build of a client program
 	cleaning = 30 * time.Second
 )
 
@@ -107,7 +107,8 @@ func (m Maker) Make(ctx context.Context, seed uint64, only servers.Name, file st
 	defer cancel()
 	l, err := scenario.New(r.Drawn.Server, m.Log)
 	if err == nil {
-		err = m.run(ctx, &r, l, trialLength, file)
+		length, _ := r.Drawn.trialLength()
+		err = m.run(ctx, &r, l, length, file)
 		done, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleaning)
 		defer cancel()
 		step.Say(done, "cleaning up")
@@ -202,6 +203,7 @@ func (r *Run) decide() {
 // play makes the trials one after the other.
 func (s *stage) play(ctx context.Context, seed uint64, length time.Duration) (trials []Trial, err error) {
 	blocks := plan(seed, s.drawn.Faults)
+	_, settles := s.drawn.trialLength()
 	for i, block := range blocks {
 		for k, set := range block {
 			step.Say(ctx, "measuring what the faults cost: trial %d of %d", i*len(block)+k+1, len(blocks)*len(block))
@@ -209,6 +211,9 @@ func (s *stage) play(ctx context.Context, seed uint64, length time.Duration) (tr
 				return nil, err
 			}
 			t := newTrial(set, len(s.drawn.Faults), time.Now())
+			if settles > settling {
+				t.SettlingNs = int64(settles)
+			}
 			if err := wait(ctx, length); err != nil {
 				return nil, err
 			}

@@ -43,10 +43,10 @@ func (d *document) drawable() {
 		})))
 	d.item("web applications ([apps.md](apps.md)), whose visitors are the callers: %s", join(sites))
 	d.item("callers in the lab's own process, whose sockets matter: %s",
-		join([]clients.Name{scenario.SharedConn, scenario.TwoWrites}))
+		join(scenario.OwnKinds))
 	d.item("other callers on 2 to 10 connections, a process with 2 to 15 %% of a CPU, or writes to the disk, or none")
 	d.item("none, one or two of %d faults, with a strength", len(scenario.Faults()))
-	d.table("fault", "cause", "also called", "topologies", "callers", "strength, of 1000 draws")
+	d.table("fault", "cause", "also called", "servers", "topologies", "callers", "strength, of 1000 draws")
 	for _, f := range scenario.Faults() {
 		callers := join(f.Needs.Callers)
 		if strings.HasPrefix(callers, join(clients.Known())) {
@@ -55,7 +55,8 @@ func (d *document) drawable() {
 		if f.Needs.With != "" {
 			callers = "those of `" + f.Needs.With + "`, which is on, too"
 		}
-		d.row("`"+f.Name+"`", "`"+f.Cause+"`", join(f.Also), orAny(join(f.Needs.Topologies)), orAny(callers),
+		d.row("`"+f.Name+"`", "`"+f.Cause+"`", join(f.Also), orAny(join(f.Needs.Servers)),
+			orAny(join(f.Needs.Topologies)), orAny(callers),
 			strengths(f))
 	}
 	d.undrawable()
@@ -85,8 +86,8 @@ func (d *document) undrawable() {
 	d.item("web applications with TLS, in a cluster, or with a server older than 6.0; faults of " +
 		"their client libraries")
 	d.item("a network between hosts: all runs on one machine, which servers, callers and slowpath share")
-	d.item("faults that show less than once in 750 ms, more than two at a time, loads of more than some thousand " +
-		"calls per second")
+	d.item("faults that show less than once in 4 s, more than two at a time, loads of more than some thousand calls " +
+		"per second")
 }
 
 func (d *document) blank() { d.line("") }

@@ -2,6 +2,7 @@ package random
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -68,7 +69,18 @@ func (s *stage) startServer(ctx context.Context) (err error) {
 			spec.Config = append(spec.Config, config(s.lab, f.Strength)...)
 		}
 	}
-	if err = s.startTopology(ctx, spec); err != nil {
+	for _, f := range s.drawn.Faults {
+		if change := f.kind().Server; change != nil {
+			if err := change(ctx, s.lab, &s.Stage, &spec); err != nil {
+				return err
+			}
+		}
+	}
+	err = s.startTopology(ctx, spec)
+	if spec.Log != nil { // the server has it now
+		err = errors.Join(err, spec.Log.Close())
+	}
+	if err != nil {
 		return err
 	}
 	if s.needs(func(n scenario.Needs) bool { return n.Quota }) {

@@ -23,6 +23,9 @@ func wayFor(f scenario.Fault) way {
 		kinds = append(kinds, other)
 	}
 	all := ways(kinds, []servers.Name{servers.Redis7015})
+	if len(all) == 0 {
+		all = ways(kinds, servers.Known())
+	}
 	for _, program := range []clients.Name{scenario.SharedConn, clients.GoRedis9} {
 		if i := slices.IndexFunc(all, func(w way) bool { return w.program == program }); i >= 0 {
 			return all[i]

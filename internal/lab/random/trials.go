@@ -12,13 +12,31 @@ import (
 )
 
 // A run has 24 trials of 750 ms, 18 s together: callers notice most faults several times in each. The first part of a
-// trial is not counted: what the trial before has begun goes on in it.
+// trial is not counted: what the trial before has begun goes on in it. Faults that come seldom have longer trials, and
+// fewer of them; where what they have begun lasts, more is not counted.
 const (
 	trialLength = 750 * time.Millisecond
 	settling    = 150 * time.Millisecond
 	trialsOfRun = 24
+	fewTrials   = 20              // long ones
+	longTrial   = 2 * time.Second // and longer
 	slice       = 50 * time.Millisecond
 )
+
+// trialLength is how long the trials of a drawn scenario are, and how much of that is not counted.
+func (s Drawn) trialLength() (length, settles time.Duration) {
+	length, settles = trialLength, settling
+	for _, f := range s.Faults {
+		length, settles = max(length, f.kind().Trial), max(settles, settling+f.kind().Lasts)
+	}
+	return length + settles - settling, settles
+}
+
+// rare tells whether there are few long trials, of which each has few stalls.
+func (s Drawn) rare() bool {
+	length, _ := s.trialLength()
+	return length >= longTrial
+}
 
 // Trial is a time with the same faults, and what the callers measured in it.
 type Trial struct {
@@ -41,7 +59,9 @@ type Trial struct {
 	// LostNs is the time of the late slices' operations beyond what is usual of their caller, in nanoseconds; also of
 	// the other callers, of which nothing else counts.
 	LostNs int64 `json:"lost_ns"`
-	mask   int   // the faults as bits
+	// SettlingNs is the first part, which is not counted; 0: 150 ms.
+	SettlingNs int64 `json:"settling_ns,omitempty"`
+	mask       int   // the faults as bits
 	// of each caller
 	logs, ranks []float64
 }
@@ -61,8 +81,11 @@ func setsOf(faults []Fault) []int {
 // plan is the order of the trials: blocks that have each set once, in random order.
 func plan(seed uint64, faults []Fault) (blocks [][]int) {
 	r := rand.New(rand.NewPCG(seed, 0x7472696c)) // any constant, but another one than that of Draw
-	sets := setsOf(faults)
-	for range trialsOfRun / len(sets) {
+	sets, trials := setsOf(faults), trialsOfRun
+	if len(sets) != 3 && (Drawn{Faults: faults}).rare() {
+		trials = fewTrials
+	}
+	for range trials / len(sets) {
 		block := slices.Clone(sets)
 		r.Shuffle(len(block), func(i, j int) { block[i], block[j] = block[j], block[i] })
 		blocks = append(blocks, block)
@@ -109,8 +132,8 @@ type counted struct {
 func countedSlices(trials []Trial, measured clients.Summary) (all []counted, usual float64) {
 	for i := range trials {
 		for k, s := range measured.Slices {
-			from := measured.StartUnix + int64(k)*int64(slice)
-			if from < trials[i].StartNs+int64(settling) || from+int64(slice) > trials[i].EndNs || s.Operations == 0 {
+			from, settled := measured.StartUnix+int64(k)*int64(slice), trials[i].StartNs+int64(trials[i].settling())
+			if from < settled || from+int64(slice) > trials[i].EndNs || s.Operations == 0 {
 				continue
 			}
 			all = append(all, counted{s, &trials[i], float64(max(s.Ns, 1)) / float64(s.Operations)})
@@ -200,12 +223,15 @@ var (
 	meanNs   = measured(func(t Trial) float64 { return float64(t.Ns) / float64(t.Operations) })
 	meanLog  = measured(func(t Trial) float64 { return t.LogNs })
 	meanRank = measured(func(t Trial) float64 { return t.Rank })
+	meanLost = measured(lostPerSecond)
 )
 
 // countedSeconds is how long the part of a trial is that counts.
 func (t Trial) countedSeconds() float64 {
-	return max(time.Duration(t.EndNs-t.StartNs)-settling, 0).Seconds()
+	return max(time.Duration(t.EndNs-t.StartNs)-t.settling(), 0).Seconds()
 }
+
+func (t Trial) settling() time.Duration { return cmp.Or(time.Duration(t.SettlingNs), settling) }
 
 // Of a trial without operations none was late.
 func lateShare(t Trial) float64 { return float64(t.LateSlices) / float64(max(t.Operations, 1)) }

@@ -2,6 +2,8 @@ package scenario
 
 import (
 	"context"
+	"math/rand/v2"
+	"time"
 
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
@@ -35,4 +37,23 @@ func (l *Lab) startWithAOF(ctx context.Context, bytesPerSecond int, fsync string
 		return nil, err
 	}
 	return l.StartOn(ctx, d, fsync)
+}
+
+// everySecondOnSlowDisk writes more than a disk of 4 MB/s takes, so that write() waits for it.
+var everySecondOnSlowDisk = Fault{
+	Name:    "aof-everysec-stall",
+	Cause:   "aof-everysec-stall",
+	Needs:   Needs{Topologies: []Topology{SlowDisk}, Alone: []Alone{disk}},
+	Trial:   3 * time.Second, // the journal and the page cache fill first
+	Lasts:   300 * time.Millisecond,
+	Culprit: "import",
+	Draw:    func(r *rand.Rand) Strength { return Strength{"writes_per_second": between(r, 50, 900)} },
+	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
+		l.Defer(func(context.Context) error { return st.Disk.Unlimit() })
+		if err := st.Disk.Limit(4_000_000); err != nil {
+			return err
+		}
+		l.Load(ctx, st.load("import", 10, s["writes_per_second"], traffic.Set(1000, 4000)))
+		return nil
+	},
 }

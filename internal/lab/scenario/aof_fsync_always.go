@@ -27,7 +27,7 @@ var aofFsyncAlways = Scenario{
 var syncAlways = Fault{
 	Name:  "aof-fsync-always",
 	Cause: "aof-fsync-always",
-	Needs: Needs{Topologies: []Topology{SlowDisk}},
+	Needs: Needs{Topologies: []Topology{SlowDisk}, Alone: []Alone{disk}},
 	Draw:  func(r *rand.Rand) Strength { return Strength{"disk_kb_per_second": between(r, 400, 50_000)} },
 	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
 		l.Defer(func(ctx context.Context) error {

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"strings"
 
@@ -50,5 +51,37 @@ var bandwidthSaturated = Scenario{
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 4, Rate: 200, Command: read})
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 4, Rate: 200, Command: traffic.Mixed(10_000)})
 		return Scene{Target: s.Addr}, nil
+	},
+}
+
+// unshaped is more than the path lets through anyway.
+const unshaped = "20gbit"
+
+// narrowBandwidth shapes what leaves the server's network, and has others read documents that fill it.
+var narrowBandwidth = Fault{
+	Name:    "bandwidth-saturated",
+	Cause:   "bandwidth-saturated",
+	Needs:   Needs{Topologies: []Topology{Namespaced}},
+	Culprit: "gallery",
+	Draw: func(r *rand.Rand) Strength {
+		return Strength{
+			"mbit_per_second": math.Round(30 + 120*r.Float64()), "documents_per_second": between(r, 20, 250),
+			"connections": float64(1 + r.IntN(8)),
+		}
+	},
+	Prepare: func(ctx context.Context, _ *Lab, st *Stage, _ Strength) error {
+		if _, err := st.Server.Do(ctx, "SET", document, strings.Repeat("x", documentBytes)); err != nil {
+			return err
+		}
+		return st.NetNS.Shape(ctx, unshaped, shapedQueue)
+	},
+	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
+		l.Defer(func(ctx context.Context) error { return st.NetNS.Shape(ctx, unshaped, shapedQueue) })
+		if err := st.NetNS.Shape(ctx, itoa(s.int("mbit_per_second"))+"mbit", shapedQueue); err != nil {
+			return err
+		}
+		read := traffic.Always("GET", document)
+		l.Load(ctx, st.load("gallery", s.int("connections"), s["documents_per_second"], read))
+		return nil
 	},
 }

@@ -106,7 +106,7 @@ func (l *Lab) awaitClusterDown(ctx context.Context, node *fleet.Instance) error 
 var fullMemory = Fault{
 	Name:  "calls-refused",
 	Cause: "calls-refused",
-	Needs: Needs{Topologies: oneServer, Callers: writers, Memory: true},
+	Needs: Needs{Topologies: oneServer, Callers: writers, Alone: []Alone{maxMemory}},
 	Draw:  drawPulses,
 	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
 		l.pulses(ctx, st, s, "maxmemory", "500000", "0")

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"strings"
 	"time"
 
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/servers"
 	"slowpath/internal/lab/traffic"
 )
 
@@ -42,14 +44,55 @@ var eventLoopBusy = Scenario{
 		if err != nil {
 			return Scene{}, err
 		}
-		var sets strings.Builder
-		for i := range 4000 {
-			fmt.Fprintf(&sets, "SET catalogue:item:%08d x\r\n", i)
-		}
+		sets := catalogueSets(4000)
 		l.Every(ctx, 700*time.Millisecond, func(context.Context) error {
-			_, err := io.WriteString(job, sets.String())
+			_, err := io.WriteString(job, sets)
 			return err
 		})
 		return Scene{Target: s.Addr}, nil
+	},
+}
+
+// catalogueSets are the commands of the job.
+func catalogueSets(n int) string {
+	var sets strings.Builder
+	for i := range n {
+		fmt.Fprintf(&sets, "SET catalogue:item:%08d x\r\n", i)
+	}
+	return sets.String()
+}
+
+// invalidations are written to clients that track keys which a job writes, many at once.
+var invalidations = Fault{
+	Name:  "event-loop-busy",
+	Cause: "event-loop-busy",
+	Needs: Needs{
+		Topologies: []Topology{Standalone, Replicated, Proxied, Namespaced},
+		Servers:    serversBut(servers.Redis506),
+	},
+	Culprit: "import",
+	Draw: func(r *rand.Rand) Strength {
+		return Strength{"clients": between(r, 5, 300), "keys": between(r, 100, 5000), "every_ms": between(r, 200, 600)}
+	},
+	Prepare: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
+		const track = "HELLO 3\r\nCLIENT SETNAME web\r\nCLIENT TRACKING ON BCAST PREFIX catalogue:\r\n"
+		for range s.int("clients") {
+			if _, err := l.discard(ctx, st.Server.Addr, track); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
+		job, err := l.discard(ctx, st.Server.Addr, "CLIENT SETNAME import\r\n")
+		if err != nil {
+			return err
+		}
+		sets := catalogueSets(s.int("keys"))
+		l.Every(ctx, s.millis("every_ms"), func(context.Context) error {
+			_, err := io.WriteString(job, sets)
+			return err
+		})
+		return nil
 	},
 }

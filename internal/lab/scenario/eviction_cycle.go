@@ -51,7 +51,7 @@ const bytesPerSmallKey = 70
 var bigWrites = Fault{
 	Name:  "eviction-cycle",
 	Cause: "eviction-cycle",
-	Needs: Needs{Topologies: oneServer, Memory: true},
+	Needs: Needs{Topologies: oneServer, Alone: []Alone{maxMemory}},
 	Calls: true,
 	Draw: func(r *rand.Rand) Strength {
 		return Strength{"value_mb": between(r, 0.05, 4), "every_ms": between(r, 300, 600)}

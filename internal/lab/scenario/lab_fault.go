@@ -11,6 +11,7 @@ import (
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/servers"
 )
 
 // Fault is what a scenario breaks, with a strength that can be drawn. It can be switched on and off while callers run:
@@ -24,10 +25,15 @@ type Fault struct {
 	Calls bool
 	// Culprit is the CLIENT SETNAME of who makes its calls; empty: it is nobody's, or no load's.
 	Culprit string
+	// Trial is how long its trials are at least, and Lasts how long callers still wait when it has been switched off.
+	// 0: as of most faults.
+	Trial, Lasts time.Duration
 	// Draw draws the strength.
 	Draw func(r *rand.Rand) Strength
 	// Config are lines of redis.conf, besides those of the stage.
 	Config func(l *Lab, s Strength) []string
+	// Server changes how the server is started, besides its configuration.
+	Server func(ctx context.Context, l *Lab, st *Stage, spec *fleet.Spec) error
 	// Base is what it needs of the options of the callers, with and without the fault.
 	Base func(o *clients.Options, s Strength)
 	// Prepare makes what the fault needs, such as data, before the callers start.
@@ -42,12 +48,27 @@ type Fault struct {
 type Needs struct {
 	Topologies []Topology     // nil: any
 	Callers    []clients.Name // nil: any. The first caller is one of them
+	Servers    []servers.Name // nil: any
 	Quota      bool           // the server is in a cgroup that can have a CPU quota
 	OneCPU     bool           // the server runs on CPU 0 only, the callers on another one
 	Names      bool           // callers find the server by a name server
-	Memory     bool           // it decides on maxmemory, which no other fault may then
+	Alone      []Alone        // what no other fault may decide on then
 	With       string         // the name of a fault without which it can hurt nobody
 }
+
+// serversBut are all servers but one, which a fault does nothing to.
+func serversBut(one servers.Name) []servers.Name {
+	return slices.DeleteFunc(servers.Known(), func(n servers.Name) bool { return n == one })
+}
+
+// Alone is what one fault at a time can decide on.
+type Alone string
+
+// What that is.
+const (
+	maxMemory Alone = "maxmemory"
+	disk      Alone = "disk" // its speed
+)
 
 // Topology is how the callers reach a server.
 type Topology string
@@ -82,6 +103,8 @@ type Stage struct {
 	Delay       time.Duration // of the proxy without a fault
 	Names       *fault.NameServer
 	Own         *OwnCallers  // if the first caller is one of them
+	silent      string       // address that answers nothing
+	log         *logPipe     // of the server
 	path        fault.Path   // what the proxy does now
 	used        atomic.Int64 // prepared things that are used up
 }
@@ -120,6 +143,9 @@ func Faults() []Fault {
 		},
 		[]Fault{waitOnSharedConn, noNoDelay},
 		[]Fault{bigMigrations, movingDocuments, hotNode, intersections, writeBlocks, fullMemory, monitors},
+		[]Fault{heldLock, heldInterpreter, deadAddress, connectionBursts, narrowBandwidth},
+		[]Fault{defragmentation, invalidations, unreadLog, everySecondOnSlowDisk, killedReaders},
+		[]Fault{rarely(freezePulses), rarely(pauses), rarely(unreadLog)},
 	)
 }
 

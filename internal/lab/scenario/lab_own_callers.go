@@ -21,6 +21,9 @@ const (
 	TwoWrites clients.Name = "two-writes"
 )
 
+// OwnKinds are all of them.
+var OwnKinds = []clients.Name{SharedConn, TwoWrites, Redialling}
+
 // processes are the callers with a process of their own.
 var processes = func() []clients.Name { return clients.Known() }()
 
@@ -33,6 +36,7 @@ type OwnCallers struct {
 	slices *protocol.Slices
 	shared *sharedConn
 	nagle  atomic.Bool // without TCP_NODELAY
+	silent atomic.Pointer[silentFirst]
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
 }
@@ -49,7 +53,12 @@ func (l *Lab) StartOwnCallers(ctx context.Context, kind clients.Name, o clients.
 	l.Defer(func(context.Context) error { c.stop(); c.ended.Wait(); return nil })
 	for id := range o.Workers {
 		operation := func() error { return c.shared.do(ctx, "GET", "doc:"+itoa(rand.IntN(max(1, o.Keys)))) }
-		if kind == TwoWrites {
+		switch kind {
+		case Redialling:
+			own := &redialler{addr: o.Addresses[0], silent: &c.silent}
+			l.Defer(func(context.Context) error { own.close(); return nil })
+			operation = func() error { return own.get(ctx, o.Keys) }
+		case TwoWrites:
 			own, err := dialCaller(ctx, net.Dialer{}, o.Addresses[0])
 			if err != nil {
 				return nil, err

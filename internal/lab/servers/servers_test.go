@@ -7,7 +7,7 @@ import (
 )
 
 func TestLookup(t *testing.T) {
-	if len(Known()) != 6 {
+	if len(Known()) != 8 {
 		t.Errorf("Known() = %v", Known())
 	}
 	for _, name := range Known() {
@@ -25,7 +25,9 @@ func TestMissingToolSaysWhatToInstall(t *testing.T) {
 	c := openTemp(t)
 	for name, want := range map[Name]string{
 		Redis506: "apt-get install gcc", Redis6016: "apt-get install apt", Redis6214: "apt-get install python3-pip",
-		Redis7015: "apt-get install apt", Redis802: "apt-get install apt", Valkey811: "apt-get install apt",
+		Redis7015: "apt-get install apt", Redis802: "apt-get install apt",
+		Redis823: "apt-get install python3-pip", Valkey811: "apt-get install apt",
+		Valkey912: "apt-get install python3-pip",
 	} {
 		_, err := c.Get(t.Context(), name, nil)
 		if err == nil || !errors.Is(err, ErrTool) || !strings.Contains(err.Error(), want) ||

@@ -15,14 +15,14 @@ import (
 	"slowpath/internal/wire/cluster"
 )
 
-// newer is a server that has more to say than those of the catalogue.
+// newer is one of the newest servers, which have more to say.
 func newer(t *testing.T, name servers.Name) servers.Binary {
 	t.Helper()
 	cache, err := servers.OpenCache(os.Getenv("SLOWPATH_TEST_SERVERS"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := cache.Newer(t.Context(), name, t.Output())
+	b, err := cache.Get(t.Context(), name, t.Output())
 	if errors.Is(err, servers.ErrRegistry) || errors.Is(err, servers.ErrTool) {
 		t.Skipf("skipped: %v", err)
 	}

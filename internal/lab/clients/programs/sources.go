@@ -9,5 +9,5 @@ import "embed"
 
 // Sources has the programs by language, and the protocol, which the programs in Go contain.
 //
-//go:embed _go _java _node _python protocol/*.go
+//go:embed _c _go _java _node _python _rust protocol/*.go
 var Sources embed.FS

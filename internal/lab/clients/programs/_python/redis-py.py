@@ -87,6 +87,8 @@ class Workload:
             program.unreachable(e)
         self.tallies = program.Tallies(o)
         self.ready = threading.Lock()
+        self.lock = threading.Lock()  # of the application's own cache
+        self.looked = 0  # how often workers have looked into that
 
     def change(self, o):
         """Goes on with other options. Connections that are in use are closed when they are not referred to any more."""
@@ -132,6 +134,9 @@ class Workload:
             if wait > 0 and self.stop.wait(wait):
                 return
             slices.due(waits, due)
+            if self.now[0].get("lock_for_ns"):
+                with self.lock:
+                    self.looked += 1
             try:
                 self.operation()
                 slices.succeeded(waits)
@@ -147,12 +152,27 @@ class Workload:
 
     def block(self):
         """Computes again and again: in a thread beside the workers, or in a process of its own."""
-        while not self.stop.wait(self.o["block_every_ns"] / 1e9):
-            seconds = self.o.get("block_for_ns", 0) / 1e9 * random.uniform(0.5, 1.5)
+        for seconds in self.again("block"):
             if self.elsewhere:
                 self.elsewhere.submit(compute, seconds).result()
             else:
                 compute(seconds)
+
+    def hold_lock(self):
+        """Takes the lock again and again, as one that fills the cache from another service and waits for that."""
+        for seconds in self.again("lock"):
+            with self.lock:
+                self.stop.wait(seconds)
+
+    def again(self, what):
+        """Waits for the time after which something is done again, and gives for how long. Other options change both."""
+        while True:
+            o = self.now[0]
+            every = o.get(what + "_every_ns") or 20_000_000  # until other options come
+            if self.stop.wait(every / 1e9):
+                return
+            if o.get(what + "_for_ns") and self.now[0].get(what + "_for_ns"):
+                yield o[what + "_for_ns"] / 1e9 * random.uniform(0.5, 1.5)
 
     def serve(self):
         """The HTTP service: all requests share one client, and each makes a call of the mix."""
@@ -203,8 +223,8 @@ class Workload:
         workers = [threading.Thread(target=self.work, args=(i,), daemon=True) for i in range(o.get("workers", 0))]
         for w in workers:
             w.start()
-        if o.get("block_every_ns"):
-            threading.Thread(target=self.block, daemon=True).start()
+        for again in (self.block, self.hold_lock):
+            threading.Thread(target=again, daemon=True).start()
         self.stop.wait((o.get("warmup_ns", 0) + o["duration_ns"]) / 1e9 if o.get("duration_ns") else None)
         self.stop.set()
         end = time.monotonic() + 1

@@ -104,6 +104,10 @@ type Options struct {
 	BlockFor   time.Duration `json:"block_for_ns,omitempty"` // for half to one and a half of this
 	// pyasync, redis-py: a process of its own does what would block the event loop, or hold the interpreter's lock
 	BlockElsewhere bool `json:"block_elsewhere,omitempty"`
+	// Go, Java, redis-py: before each operation a worker takes a lock of the process, which another thread takes again
+	// and again after this,
+	LockEvery time.Duration `json:"lock_every_ns,omitempty"`
+	LockFor   time.Duration `json:"lock_for_ns,omitempty"` // and holds for half to one and a half of this
 	// pyasync: containers in a cache, which the garbage collector walks
 	HeapObjects int `json:"heap_objects,omitempty"`
 	HeapPerCall int `json:"heap_per_call,omitempty"` // how many of them each reply replaces

@@ -92,6 +92,7 @@ func run(in *bufio.Reader) error {
 	if err != nil {
 		return err
 	}
+	go p.holdLock(ctx)
 	worked := make(chan struct{})
 	go func() {
 		p.work(ctx)

@@ -45,6 +45,8 @@ type counts struct {
 	dials    atomic.Int64
 	borrowed atomic.Int64
 	ready    sync.Once
+	lock     sync.Mutex // of the application's own cache
+	looked   int        // how often workers have looked into that
 	tally    *protocol.Tally
 	slices   *protocol.Slices
 }
@@ -110,6 +112,7 @@ func (p *program) worker(ctx context.Context, id int) {
 	defer mine.end()
 	for sleep(ctx, time.Until(next)) {
 		waits.Due(next)
+		p.look()
 		if mine.operation(p) == nil {
 			waits.Succeeded(time.Now())
 		}
@@ -125,6 +128,35 @@ func (p *program) worker(ctx context.Context, id int) {
 		if gap == 0 {
 			next = time.Now()
 		}
+	}
+}
+
+// look is what a worker does under the lock of the application, if it has one.
+func (p *program) look() {
+	if p.now.Load().LockFor > 0 {
+		p.lock.Lock()
+		p.looked++
+		p.lock.Unlock()
+	}
+}
+
+// holdLock takes the lock again and again, as one that fills the cache from another service and waits for that.
+func (p *program) holdLock(ctx context.Context) {
+	const poll = 20 * time.Millisecond // other options may come
+	for {
+		w := p.now.Load()
+		if w.LockFor <= 0 {
+			if !sleep(ctx, poll) {
+				return
+			}
+			continue
+		}
+		if !sleep(ctx, w.LockEvery) {
+			return
+		}
+		p.lock.Lock()
+		sleep(ctx, time.Duration((0.5+rand.Float64())*float64(w.LockFor)))
+		p.lock.Unlock()
 	}
 }
 

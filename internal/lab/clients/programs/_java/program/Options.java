@@ -36,6 +36,8 @@ final class Options {
     boolean refresh_seeds_only;
     boolean refresh_adaptive;
     int clients;
+    long lock_every_ns;
+    long lock_for_ns;
 
     /** One kind of call. */
     static final class Command {

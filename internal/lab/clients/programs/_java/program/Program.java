@@ -8,6 +8,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 
 /** The common part of the client programs in Java (docs/clients.md): the workers, and how they start and end. */
@@ -20,6 +21,8 @@ final class Program {
     final Measured measured;
     private final CountDownLatch stop;
     private final AtomicBoolean ready = new AtomicBoolean();
+    private final ReentrantLock lock = new ReentrantLock(); // of the application's own cache
+    private long looked; // how often workers have looked into that
     private volatile Use now;
 
     private Program(Options o, Library library, CountDownLatch stop) {
@@ -31,6 +34,7 @@ final class Program {
 
     /** A library with the options that it was opened with. */
     private static final class Use {
+        final Options o;
         final int chain;
         final Library library;
         final List<String[]> mix = new ArrayList<>(); // each command as often as its weight
@@ -38,6 +42,7 @@ final class Program {
         boolean closed;
 
         Use(Options o, Library library) {
+            this.o = o;
             this.chain = Math.max(o.chain, 1);
             this.library = library;
             for (Options.Command c : o.commands) {
@@ -122,6 +127,9 @@ final class Program {
         if (o.listen != null && !o.listen.isEmpty()) {
             System.err.println("ready " + Service.start(this));
         }
+        Thread holder = new Thread(this::holdLock, "cache");
+        holder.setDaemon(true);
+        holder.start();
         List<Thread> workers = new ArrayList<>();
         for (int i = 0; i < o.workers; i++) {
             int id = i;
@@ -160,6 +168,7 @@ final class Program {
                     return;
                 }
                 measured.slices.due(waits, (long) due);
+                look();
                 try {
                     operation();
                     measured.slices.succeeded(waits);
@@ -175,6 +184,39 @@ final class Program {
                 }
                 if (gap == 0) {
                     due = System.nanoTime();
+                }
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    /** What a worker does under the lock of the application, if it has one. */
+    private void look() {
+        if (now.o.lock_for_ns <= 0) {
+            return;
+        }
+        lock.lock();
+        looked++;
+        lock.unlock();
+    }
+
+    /** Takes the lock again and again, as one that fills the cache from another service and waits for that. */
+    private void holdLock() {
+        final int poll = 20; // ms: other options may come
+        try {
+            while (stop.getCount() > 0) {
+                Options o = now.o;
+                if (o.lock_for_ns <= 0) {
+                    Thread.sleep(poll);
+                    continue;
+                }
+                TimeUnit.NANOSECONDS.sleep(o.lock_every_ns);
+                lock.lock();
+                try {
+                    TimeUnit.NANOSECONDS.sleep((long) ((0.5 + Math.random()) * o.lock_for_ns));
+                } finally {
+                    lock.unlock();
                 }
             }
         } catch (InterruptedException e) {
