@@ -34,6 +34,7 @@ var loopCauses = []Cause{
 	syncFreeOfBigKey,
 	bigKeyIO,
 	activeExpireCycle,
+	activeDefrag,
 	evictionCycle,
 	introspectionLoad,
 	forkLatency,

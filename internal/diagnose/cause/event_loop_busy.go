@@ -1,13 +1,10 @@
 package cause
 
 import (
-	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
-	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
-	"slowpath/internal/recording/series"
 	"slowpath/internal/source/profile/stacks"
 )
 
@@ -15,7 +12,7 @@ import (
 var eventLoopBusy = Cause{
 	ID:      "event-loop-busy",
 	Class:   ServerStall,
-	Changes: []string{"activedefrag", "active-defrag-*", "notify-keyspace-events", "tracking-*", "activerehashing"},
+	Changes: []string{"notify-keyspace-events", "tracking-*", "activerehashing"},
 	After: []string{
 		"short-lived-connections", "reconnect-herd", "aof-everysec-stall", "aof-fsync-always", "fork-latency",
 		"introspection-load", "server-restarted", "replica-loading-or-readonly-routing",
@@ -24,12 +21,12 @@ var eventLoopBusy = Cause{
 }
 
 // otherCausesLoop are meanings of functions that other causes explain.
-var otherCausesLoop = facts.WordSet("expire evict tls-handshake fork monitor")
+var otherCausesLoop = facts.WordSet("defrag expire evict tls-handshake fork monitor")
 
 func explainLoopBusy(n *facts.Node) *Finding {
 	part, ok := ownWork(mainthread.LoopTimeOf(n))
 	if !ok {
-		return recordedDefrag(n)
+		return nil
 	}
 	cl := mainthread.ClaimOfLoop(n, func(p mainthread.LoopPart) bool { return p.ID == part.ID })
 	if !cl.Matters() {
@@ -77,22 +74,4 @@ func ownWork(t mainthread.LoopTime) (p mainthread.LoopPart, ok bool) {
 		}
 	}
 	return p, false
-}
-
-// recordedDefrag is what the server itself records of active defragmentation.
-func recordedDefrag(n *facts.Node) *Finding {
-	h := mainthread.ClaimOfSuspects(n, func(s account.Suspect) bool { return s.Kind == account.KindDefrag })
-	if !h.Matters() || mainthread.LoopTimeOf(n).Samples >= hosts.FewSamples {
-		return nil
-	}
-	f := finding(n, h.Claim)
-	f.Title = "Active defragmentation takes the event loop in long slices"
-	f.supportWaits(n, h, "active defragmentation")
-	if ran := n.Growth(series.TotalActiveDefragTime); ran > 0 {
-		ns := series.TotalActiveDefragTime.Ns(ran)
-		f.support(recording.SourceServer, ns, "ns", "it took %s of the main thread's time (total_active_defrag_time)",
-			format.Brief(int64(ns)))
-	}
-	f.FixSteps = loopBusyFix(n, stacks.Defrag)
-	return f
 }

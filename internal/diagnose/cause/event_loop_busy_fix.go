@@ -2,21 +2,16 @@ package cause
 
 import (
 	"fmt"
-	"math"
 
-	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/remedy"
-	"slowpath/internal/recording/series"
 	"slowpath/internal/source/profile/stacks"
 )
 
 // loopBusyFix is what ends work of the event loop's own, by its meaning.
 func loopBusyFix(n *facts.Node, id string) []remedy.Step {
 	switch id {
-	case stacks.Defrag:
-		return defragFix(n)
 	case stacks.KeyspaceEvents:
 		return []remedy.Step{keyspaceEventsFix(n)}
 	case "purge":
@@ -89,33 +84,6 @@ var loopBusyChanges = map[string]remedy.Step{
 		Text: "Spread the keys over more servers: a table of some hundred million keys is allocated at once each " +
 			"time that their number doubles",
 	},
-}
-
-// sliceMs is how long a slice of active defragmentation may be for what is advised.
-// Bound: arithmetic, it is part of an advice: the automatic slow threshold.
-const sliceMs = 5
-
-// defragFix: a slice takes the share active-defrag-cycle-max of a tick of the cron, of which there are hz per second.
-func defragFix(n *facts.Node) (fix []remedy.Step) {
-	hz, ok := n.Series(series.Hz).Last()
-	if !ok || hz <= 0 {
-		hz = account.DefaultHz
-	}
-	share := max(1, math.Floor(sliceMs*hz/10))
-	if now := float64(n.ConfigInt("active-defrag-cycle-max")); now == 0 || now > share {
-		why := fmt.Sprintf("Slices of at most %.0f ms: its share of each tick of the cron, %.0f times per second",
-			share*10/hz, hz)
-		fix = append(fix, remedy.ConfigSet(n, "shorter-defrag-slices", "active-defrag-cycle-max",
-			fmt.Sprintf("%.0f", share), why).Risking("memory is defragmented more slowly"))
-		if now := float64(n.ConfigInt("active-defrag-cycle-min")); now > share {
-			fix = append(fix, remedy.ConfigSet(n, "shorter-least-defrag-slices", "active-defrag-cycle-min", "1",
-				"The lower limit is above that: the default"))
-		}
-	}
-	off := remedy.ConfigSet(n, "defrag-off", "activedefrag", "no", "Defragment only when few calls come").
-		Risking("fragmented memory stays as it is")
-	off.Or = len(fix) > 0
-	return append(fix, off)
 }
 
 func keyspaceEventsFix(n *facts.Node) remedy.Step {

@@ -57,15 +57,14 @@ func TestEventLoopBusy(t *testing.T) {
 		subscribers[i] = fmt.Sprintf(`{"addr":"10.0.0.8:%d","flags":"P"}`, 50000+i)
 	}
 	checkLoop(t, "event-loop-busy", []loopWant{
-		{"T1, the thread seen busy", newLoopCase().busy().sampled(7, defragStack), true, false},
-		{"T1, the state not seen", newLoopCase().sampled(7, defragStack), true, false},
-		{"a function that is not known", newLoopCase().busy().sampled(7, vendorStack), true, false},
+		{"T1, the thread seen busy", newLoopCase().busy().sampled(7, vendorStack), true, false},
+		{"T1, the state not seen", newLoopCase().sampled(7, vendorStack), true, false},
 		{"not the event loop", newLoopCase().busy().sampled(7, "envoy > main > run > work"), false, false},
-		{"most of it", newLoopCase().busy().sampled(7, defragStack, defragStack, defragStack, getStack), true, false},
-		{"half of it", newLoopCase().busy().sampled(7, defragStack, getStack), false, false},
-		{"T0, by the server's record", newLoopCase().info("total_active_defrag_time", 0, 60), true, false},
+		{"most of it", newLoopCase().busy().sampled(7, vendorStack, vendorStack, vendorStack, getStack), true, false},
+		{"half of it", newLoopCase().busy().sampled(7, vendorStack, getStack), false, false},
+		{"defragmentation", newLoopCase().busy().sampled(7, defragStack), false, false},
 		{"no samples", newLoopCase().busy(), false, false},
-		{"another thread", newLoopCase().busy().sampled(8, defragStack), false, false},
+		{"another thread", newLoopCase().busy().sampled(8, vendorStack), false, false},
 		{"a command", newLoopCase().busy().sampled(7, getStack), false, false},
 		{"replies", newLoopCase().busy().sampled(7, writeStack), false, false},
 		{
@@ -85,7 +84,7 @@ func TestEventLoopBusy(t *testing.T) {
 		{"no names", newLoopCase().busy().sampled(7, noNameStack), false, false},
 		{"keys that expire", newLoopCase().busy().sampled(7, expireStack), false, false},
 		{
-			"a thread that slept", newLoopCase().hosted(recording.KindBlocked, "wait4").sampled(7, defragStack), false,
+			"a thread that slept", newLoopCase().hosted(recording.KindBlocked, "wait4").sampled(7, vendorStack), false,
 			false,
 		},
 	})
@@ -111,7 +110,6 @@ func TestSampledWork(t *testing.T) {
 	const event = set + " > notifyKeyspaceEvent > pubsubPublishMessage"
 	checkLoop(t, "event-loop-busy", []loopWant{
 		{"after a command", newLoopCase().worked(sort).sampled(7, vendorStack), true, false},
-		{"after a command, defragmentation", newLoopCase().worked(sort).sampled(7, defragStack), true, false},
 		{"set off by a pipeline", newLoopCase().worked(sets).sampled(7, event), true, false},
 		{"a pipeline", newLoopCase().worked(sets).sampled(7, set), false, false},
 	})
