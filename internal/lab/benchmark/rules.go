@@ -32,7 +32,7 @@ var eventCauses = map[string]string{
 	"aof-fsync-always": "aof-fsync-always", "aof-write": "aof-everysec-stall", "aof-write-alone": "aof-everysec-stall",
 	"aof-write-pending-fsync": "aof-everysec-stall", "aof-write-active-child": "aof-everysec-stall",
 	"aof-stat": "aof-everysec-stall", "aof-fstat": "aof-everysec-stall", "expire-cycle": "active-expire-cycle",
-	"eviction-cycle": "eviction-cycle", "eviction-del": "eviction-cycle", "active-defrag-cycle": "event-loop-busy",
+	"eviction-cycle": "eviction-cycle", "eviction-del": "eviction-cycle", "active-defrag-cycle": "active-defrag",
 	"while-blocked-cron": "event-loop-blocked",
 }
 

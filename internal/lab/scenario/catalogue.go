@@ -51,6 +51,7 @@ var loopScenarios = []Scenario{
 	bigKeyIO,
 	bigKeyIOCollection,
 	activeExpireCycle,
+	activeDefrag,
 	evictionCycle,
 	introspectionLoad,
 	introspectionMonitor,

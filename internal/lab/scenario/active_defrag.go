@@ -4,15 +4,40 @@ import (
 	"context"
 	"math/rand/v2"
 
+	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/lab/traffic"
 )
+
+// activeDefrag has a server that gives three quarters of its only thread to moving what is left of a heap that has lost
+// three of four values.
+var activeDefrag = Scenario{
+	ID:     "active-defrag",
+	Cause:  "active-defrag",
+	Title:  "Active defragmentation in slices of up to 75 ms, ten times per second",
+	Server: servers.Redis823,
+	Fixes:  []string{"shorter-defrag-slices"},
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		strength := Strength{"keys": 1_500_000, "cycle_percent": 75}
+		s, err := l.Start(ctx, fleet.Spec{Config: defragmentation.Config(l, strength)})
+		if err != nil {
+			return Scene{}, err
+		}
+		stage := &Stage{Server: s}
+		if err := defragmentation.Prepare(ctx, l, stage, strength); err != nil {
+			return Scene{}, err
+		}
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 2000, Command: traffic.Mixed(10_000)})
+		return Scene{Target: s.Addr}, defragmentation.On(ctx, l, stage, strength)
+	},
+}
 
 // defragmentation moves what is left of a heap that has lost three of four values, at a share of the main thread. One
 // of the lab's servers is built with the allocator that it needs. It is told to begin with the first byte: one that has
 // ended could not be switched on again.
 var defragmentation = Fault{
-	Name:  "event-loop-busy-defrag",
-	Cause: "event-loop-busy",
+	Name:  "active-defrag",
+	Cause: "active-defrag",
 	Needs: Needs{Topologies: oneServer, Servers: []servers.Name{servers.Redis823}},
 	Draw: func(r *rand.Rand) Strength {
 		return Strength{"keys": between(r, 20_000, 1_500_000), "cycle_percent": between(r, 1, 75)}
