@@ -6,6 +6,7 @@ import (
 	"sort"
 	"sync"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 )
@@ -134,10 +135,5 @@ func (a *answers) flowed(not *caller.Conn, from, to int64) bool {
 		perNs += float64(l.Calls) / float64(l.ToNs-l.FromNs)
 		inFlight += float64(l.InFlightNs)
 	}
-	return perNs*t >= minExpectedCalls && inFlight < perNs*t*t/2/2
+	return perNs*t >= degree.Many && inFlight < perNs*t*t/2/2
 }
-
-// minExpectedCalls is how many calls should have come meanwhile: that none of so many came by chance has a probability
-// below 1 % (Poisson).
-// Bound: statistics, exp(-5) is 0.7 %.
-const minExpectedCalls = 5

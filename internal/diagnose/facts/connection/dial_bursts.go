@@ -3,22 +3,10 @@ package connection
 import (
 	"slices"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/recording"
-)
-
-const (
-	// minSerialDials is how many dials one after the other are no chance.
-	// Bound: guess.
-	minSerialDials = 8
-	// maxSerialGap is what may lie between two of them, as a part of the one before: a lock that is handed on takes
-	// microseconds.
-	// Bound: guess.
-	maxSerialGap = 0.2
-	// minSerialDialNs is the time in nanoseconds from which a dial is worth waiting for.
-	// Bound: guess.
-	minSerialDialNs = int64(1e6)
 )
 
 // DialBurst is a group of connections that one caller opened together to fill its pool.
@@ -50,7 +38,7 @@ func DialBursts(n *facts.Node, callers []*caller.Caller) []DialBurst {
 				fresh = append(fresh, k)
 			}
 		}
-		if len(fresh) < minSerialDials || 2*ended > len(fresh) {
+		if len(fresh) < degree.Many || 2*ended > len(fresh) {
 			continue // they are opened and closed all the time, by the pool or by jobs
 		}
 		slices.SortStableFunc(fresh,
@@ -66,7 +54,7 @@ func concurrentBursts(c *caller.Caller, fresh []*caller.Conn) (out []DialBurst) 
 	var group []*caller.Conn
 	until := int64(0)
 	flush := func() {
-		if len(group) >= MinHerd && facts.MaxOverlap(Openings(group)) >= MinHerdConcurrent {
+		if facts.MaxOverlap(Openings(group)) >= degree.Many {
 			out = append(out, DialBurst{Caller: c, Conns: group})
 		}
 		group = nil
@@ -82,23 +70,20 @@ func concurrentBursts(c *caller.Caller, fresh []*caller.Conn) (out []DialBurst) 
 	return out
 }
 
-// serialBursts are the runs of dials of which each began when the one before was done.
+// serialBursts are the runs of dials of which each began when the one before was done: a lock that is handed on takes
+// microseconds.
 func serialBursts(c *caller.Caller, fresh []*caller.Conn) (out []DialBurst) {
 	var row []*caller.Conn
 	flush := func() {
-		if len(row) >= minSerialDials {
+		if len(row) >= degree.Many {
 			out = append(out, DialBurst{Caller: c, Conns: row, Serial: true})
 		}
 		row = nil
 	}
 	for _, k := range fresh {
-		if k.DialNs < minSerialDialNs {
-			flush()
-			continue
-		}
 		if last := len(row) - 1; last >= 0 {
 			gap := k.OpenNs - k.DialNs - row[last].OpenNs
-			if gap < 0 || float64(gap) > maxSerialGap*float64(row[last].DialNs) {
+			if gap < 0 || float64(gap) > degree.Part*float64(row[last].DialNs) {
 				flush()
 			}
 		}

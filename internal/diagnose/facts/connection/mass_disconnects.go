@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/recording"
@@ -22,15 +23,6 @@ type MassDisconnect struct {
 	// WithCall is the number of Conns with a call under way.
 	WithCall int
 }
-
-const (
-	// maxDisconnectGapNs is the longest pause between two closes for the same reason.
-	// Bound: guess.
-	maxDisconnectGapNs = int64(300e6)
-	// reopenWithinNs is how long after it a new connection can be its replacement: longer than clients' backoffs.
-	// Bound: guess, longer than clients pause before they connect again.
-	reopenWithinNs = int64(5e9)
-)
 
 // MassDisconnects are the times at which connections were closed by the other end. What the server's parameter timeout
 // closes is left out: its clients notice it one by one.
@@ -51,7 +43,7 @@ func MassDisconnects(n *facts.Node, callers []*caller.Caller) []MassDisconnect {
 	slices.SortStableFunc(cuts, func(a, b cut) int { return cmp.Compare(a.ServerClosedNs, b.ServerClosedNs) })
 	var out []MassDisconnect
 	for i, k := range cuts {
-		if i == 0 || k.ServerClosedNs-cuts[i-1].ServerClosedNs > maxDisconnectGapNs {
+		if i == 0 || k.ServerClosedNs-cuts[i-1].ServerClosedNs > int64(degree.AtOnce) {
 			out = append(out, MassDisconnect{Span: facts.Span{FromNs: k.ServerClosedNs, ToNs: k.ServerClosedNs}})
 		}
 		l := &out[len(out)-1]
@@ -64,7 +56,7 @@ func MassDisconnects(n *facts.Node, callers []*caller.Caller) []MassDisconnect {
 		}
 	}
 	for i := range out {
-		until := out[i].FromNs + reopenWithinNs
+		until := out[i].FromNs + degree.Many*int64(degree.Long) // longer than backoffs
 		if i+1 < len(out) {
 			until = min(until, out[i+1].FromNs)
 		}
@@ -86,13 +78,14 @@ func (l *MassDisconnect) findReopened(until int64) {
 	}
 }
 
-// RestartedDuring reports whether the server restarted in a stretch of time, or within 3 s of it: its uptime is in
-// whole seconds.
+// UptimeErrorNs is how far from its begin a restart may be reported.
+// Bound: server, uptime_in_seconds of INFO is in whole seconds, and is asked once per second.
+const UptimeErrorNs = int64(2e9)
+
+// RestartedDuring reports whether the server restarted in a stretch of time, or UptimeErrorNs before or after it.
 func RestartedDuring(n *facts.Node, s facts.Span) bool {
-	// Bound: server, uptime_in_seconds of INFO is in whole seconds, and is asked once per second.
-	const about = int64(3e9)
 	for _, e := range n.Events(recording.SourceServer, recording.KindRestart) {
-		if e.TimeNs >= s.FromNs-about && e.TimeNs <= s.ToNs+about {
+		if e.TimeNs >= s.FromNs-UptimeErrorNs && e.TimeNs <= s.ToNs+UptimeErrorNs {
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/recording"
@@ -15,7 +16,9 @@ func NeverAnswered(n *facts.Node, callers []*caller.Caller) map[*caller.Conn]boo
 	if len(given) < MinRedials {
 		return nil
 	}
-	if late, seen := AnsweredBeforeTimeout(n, age); !seen || late > maxAnsweredLateShare*float64(len(given)) {
+	// Calls that meet a server which stands still for a time S wait evenly between 0 and S: with a timeout T, (T/2) / (S-T)
+	// of those given up are answered between half of the timeout and the timeout: a part for every S below 6 T.
+	if late, seen := AnsweredBeforeTimeout(n, age); !seen || late > degree.Part*float64(len(given)) {
 		return nil
 	}
 	others := answersIn(n, callers)
@@ -25,7 +28,7 @@ func NeverAnswered(n *facts.Node, callers []*caller.Caller) map[*caller.Conn]boo
 			out[k] = true
 		}
 	}
-	if float64(len(out)) < minProvenShare*float64(len(given)) {
+	if float64(len(out)) < degree.Most*float64(len(given)) {
 		return nil // most of them waited for a server that answered nobody
 	}
 	for _, k := range given {
@@ -33,17 +36,6 @@ func NeverAnswered(n *facts.Node, callers []*caller.Caller) map[*caller.Conn]boo
 	}
 	return out
 }
-
-const (
-	// maxAnsweredLateShare: so many of those given up, at most, may have been answered between half of the timeout and
-	// the timeout. Calls that meet a server which stands still for a time S wait evenly between 0 and S: with a timeout
-	// T, (T/2) / (S-T) of those given up are answered in that stretch, which is more than this for every S below 3 T.
-	// Bound: statistics, (T/2)/(S-T) for all S below 3 T.
-	maxAnsweredLateShare = 0.25
-	// minProvenShare is the least share of those given up during which others were answered.
-	// Bound: majority, of the calls that were given up.
-	minProvenShare = 0.5
-)
 
 // closedWaiting are the connections that were closed with a call waiting whose command does not block by itself, and
 // the median wait in nanoseconds.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/recording"
@@ -20,16 +21,6 @@ func Openings(conns []*caller.Conn) []facts.Span {
 	return out
 }
 
-const (
-	// MinHerd is the least number of connections that are opened together for one reason: a pool that grows with its
-	// traffic opens a few.
-	// Bound: guess.
-	MinHerd = 20
-	// MinHerdConcurrent is the least number of them that are opened at the same time.
-	// Bound: guess.
-	MinHerdConcurrent = 8
-)
-
 // OpenedForKnownReason are the connections that were opened for a reason that is a fact of its own: others were closed
 // by the other end or leaked, or the pool was filled.
 func OpenedForKnownReason(n *facts.Node, callers []*caller.Caller) map[*caller.Conn]bool {
@@ -40,7 +31,7 @@ func OpenedForKnownReason(n *facts.Node, callers []*caller.Caller) map[*caller.C
 		}
 	}
 	for _, l := range MassDisconnects(n, callers) {
-		if len(l.Reopened) >= MinHerd {
+		if len(l.Reopened) >= degree.Many {
 			mark(l.Reopened)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/recording"
@@ -14,17 +15,6 @@ import (
 // Bounds of tests of connections. A health check or a keepalive asks once in some seconds per connection, a test with
 // each use. One test belongs to one use at least, so that more PINGs than other commands are something else: a monitor,
 // a benchmark.
-const (
-	// minPingShare is the least number of PINGs, as a share of the other commands.
-	// Bound: guess.
-	minPingShare = 0.1
-	// maxPingShare is the largest; above 1 since the two counters are read at different times.
-	// Bound: guess.
-	maxPingShare = 1.05
-	// minPingRate is the least rate of PINGs, per second.
-	// Bound: guess.
-	minPingRate = 5.0
-)
 
 // Pings compares PING with the other commands of callers.
 type Pings struct {
@@ -51,8 +41,9 @@ func BorrowPings(n *facts.Node) (Pings, bool) {
 		}
 		p = countedPings(n)
 	}
-	ok := p.Count >= minPingShare*p.Others && p.Count <= maxPingShare*p.Others && p.Count >= minPingRate*n.Seconds()
-	return p, ok
+	// the two counters are read at different times
+	return p, p.Count >= degree.Part*p.Others && degree.NearlyAll*p.Count <= p.Others &&
+		p.Count >= degree.Many*n.Seconds()
 }
 
 // tapPings reads the histograms of all calls of clients on this host. Handshakes are not what a pool tests, and what

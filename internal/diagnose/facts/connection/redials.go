@@ -12,8 +12,6 @@ type Redial struct {
 	Closed []*caller.Conn
 	// Dialled are the connections that it opened while a call waited: the first call came right after the handshake.
 	Dialled []*caller.Conn
-
-	seconds float64 // of the watch
 }
 
 // MinRedials is the least number of redials that is a pattern.
@@ -26,7 +24,6 @@ func Redials(n *facts.Node, callers []*caller.Caller, reason func(*caller.Conn) 
 	var few []*caller.Caller
 	add := func(c *caller.Caller) (count int) {
 		r := redialOf(c, reason)
-		r.seconds = n.Seconds()
 		if count = r.count(); count >= MinRedials {
 			out = append(out, r)
 		}

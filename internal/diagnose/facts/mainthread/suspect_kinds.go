@@ -125,7 +125,7 @@ func findKind(n *facts.Node, s account.Suspect) Kind {
 		return KindBulkTransfer
 	case s.ArgCount > MinOversizedBatch && MultiKeyCommands[name]:
 		return KindManyKeys
-	case s.ArgCount >= manyArguments:
+	case s.ArgCount >= MinOversizedBatch:
 		return KindSlowCommand
 	case isFree(n, name, s):
 		return KindFree

@@ -167,7 +167,7 @@ func librariesByPID(c *facts.Case) map[int]facts.NameCounts {
 // namesSet is how many connections of the node's clients gave themselves a name. Neither end of the tap sees
 // all of them: the client's misses those of a pipeline, the server's counts slowpath's own.
 func namesSet(n *facts.Node) float64 {
-	own := float64(connection.ProbeCallsOf(n, n.StartNs, n.EndNs).Fresh) + ownNamedConns
+	own := float64(connection.ProbeCallsOf(n, n.StartNs, n.EndNs).Fresh)
 	by := mainthread.TapCallsBy(n, "CLIENT SETNAME")
 	if n.Rec.OwnCallsApart() {
 		return max(float64(by[recording.Client]), float64(by[recording.Server]),

@@ -3,6 +3,7 @@ package nodes
 import (
 	"time"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/facts/mainthread"
@@ -88,12 +89,8 @@ func ownMaps(n *facts.Node) (count float64) {
 	return count
 }
 
-// aboutEqual is how many times the smaller of two counts of the same thing the greater may be.
-// Bound: guess.
-const aboutEqual = 1.25
-
 // SameCount reports whether two counts are about equal, as of the same thing with different begins.
-func SameCount(a, b float64) bool { return b > 0 && a*aboutEqual >= b && a <= aboutEqual*b }
+func SameCount(a, b float64) bool { return b > 0 && min(a, b) >= degree.NearlyAll*max(a, b) }
 
 // PerCall is the time that one question takes of the main thread.
 func (r MapRefresh) PerCall() time.Duration {

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/recording"
@@ -138,19 +139,17 @@ func silenceAtEnd(n *facts.Node, answers []int64) (s facts.Span, waiting map[Fai
 
 // dialling reports whether a call still waited for its connection when it ended.
 func dialling(segments []recording.Segment, endNs int64) bool {
-	const about = int64(1e6) // what a process takes to note the end of its watch. Bound: guess.
 	return slices.ContainsFunc(segments, func(s recording.Segment) bool {
-		return s.State == account.Dial && s.ToNs >= endNs-about
+		return s.State == account.Dial && s.ToNs >= endNs-int64(degree.AtOnce)
 	})
 }
 
 // answeredUsers reports whether the tap counted calls of clients that were answered in a stretch of time. Its count of
 // a second is written up to a second later.
 func answeredUsers(n *facts.Node, s facts.Span) bool {
-	const late = int64(2) // Bound: slowpath, the tap writes the counts of a second up to a second later.
 	for _, h := range n.Rec.Histograms {
-		if h.Source == recording.SourceTap && h.Node == n.Address && h.Second >= s.FromNs/1e9+late &&
-			h.Second <= s.ToNs/1e9-1 {
+		if h.Source == recording.SourceTap && h.Node == n.Address && h.Second*1e9 >= s.FromNs+connection.TapLateNs &&
+			h.Second*1e9 <= s.ToNs-1e9 {
 			return true
 		}
 	}

@@ -3,25 +3,19 @@ package nodes
 import (
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
 )
 
-const (
-	// probedEveryNs and polledEveryNs are how often a healthy node is seen to answer the probe and the server source.
-	// Bound: slowpath, the probe calls many times per second, the server source once; either may be late on a busy
-	// host.
-	probedEveryNs = int64(500e6)
-	polledEveryNs = int64(2e9)
-)
-
-// answersEvery is how often, at least, a healthy node is seen to answer, in nanoseconds.
+// answersEvery is how often, at least, a healthy node is seen to answer, in nanoseconds: the probe calls many times per
+// second, the server source once, and either may be late on a busy host.
 func answersEvery(n *facts.Node) int64 {
 	if _, probed := n.Ledger.Path(n.Address, "kept"); probed {
-		return probedEveryNs
+		return int64(degree.Long)
 	}
-	return polledEveryNs
+	return 2 * int64(facts.PollIntervalNs)
 }
 
 // lastAnswerOfAny is the last answer of any node: what is asked last is asked until a silent node has had its time.
