@@ -2,7 +2,6 @@ package connection
 
 import (
 	"iter"
-	"slices"
 	"sort"
 	"sync"
 
@@ -51,51 +50,37 @@ func answersIn(n *facts.Node, callers []*caller.Caller) *answers {
 	return a
 }
 
-// connSteps finds the steps at a time without going through all of them: callers that give up are asked one by one.
-type connSteps struct {
-	all  []connStep
-	at   map[int64][]int32 // by bucketOf: places in all, in order
-	long []int32           // places of those that touch more than two buckets
-}
+// connSteps are the steps by bucketOf each time that they touch, so that those at a time are found without going through
+// all of them: callers that give up are asked one by one.
+type connSteps map[int64][]*connStep
 
 // bucketOf is the bucket of a time, each some steps long: 2^32 ns are 4.3 s.
 func bucketOf(ns int64) int64 { return ns >> 32 }
 
 // findSteps are those of the connections from one sample to the next. They are many, and rarely needed.
 func (a *answers) findSteps() connSteps {
-	s := connSteps{at: map[int64][]int32{}}
+	s := connSteps{}
 	for _, c := range a.callers {
 		for _, k := range c.Conns {
 			for step := range caller.StepsOf(k, a.startNs) {
-				s.add(connStep{k, step})
+				s.add(&connStep{k, step})
 			}
 		}
 	}
 	return s
 }
 
-func (s *connSteps) add(step connStep) {
-	place, first, last := int32(len(s.all)), bucketOf(step.FromNs), bucketOf(step.ToNs)
-	s.all = append(s.all, step)
-	if last > first+1 {
-		s.long = append(s.long, place)
-		return
-	}
-	for b := first; b <= last; b++ {
-		s.at[b] = append(s.at[b], place)
+func (s connSteps) add(step *connStep) {
+	for b := bucketOf(step.FromNs); b <= bucketOf(step.ToNs); b++ {
+		s[b] = append(s[b], step)
 	}
 }
 
 // around yields the steps from before a time to after another, in their order.
-func (s *connSteps) around(from, to int64) iter.Seq[connStep] {
-	return func(yield func(connStep) bool) {
-		places := s.at[bucketOf(from)]
-		if len(s.long) > 0 {
-			places = slices.Concat(places, s.long)
-			slices.Sort(places)
-		}
-		for _, i := range places {
-			if l := s.all[i]; l.FromNs <= from && l.ToNs >= to && !yield(l) {
+func (s connSteps) around(from, to int64) iter.Seq[*connStep] {
+	return func(yield func(*connStep) bool) {
+		for _, l := range s[bucketOf(from)] {
+			if l.FromNs <= from && l.ToNs >= to && !yield(l) {
 				return
 			}
 		}
@@ -104,18 +89,13 @@ func (s *connSteps) around(from, to int64) iter.Seq[connStep] {
 
 // during reports whether calls on other connections were answered between two times.
 func (a *answers) during(not *caller.Conn, from, to int64) bool {
-	at, _ := slices.BinarySearchFunc(a.requests, from, func(s request, t int64) int {
-		if s.from < t {
-			return -1
-		}
-		return 1
-	})
+	at := sort.Search(len(a.requests), func(i int) bool { return a.requests[i].from >= from })
 	for _, s := range a.requests[at:] {
+		if s.from < to && s.to < to && s.conn != not.Client {
+			return true
+		}
 		if s.from >= to {
 			break
-		}
-		if s.conn != not.Client && s.to < to {
-			return true
 		}
 	}
 	return a.flowed(not, from, to)
@@ -127,13 +107,11 @@ func (a *answers) during(not *caller.Conn, from, to int64) bool {
 func (a *answers) flowed(not *caller.Conn, from, to int64) bool {
 	t := float64(to - from)
 	var perNs, inFlight float64
-	steps := a.steps()
-	for l := range steps.around(from, to) {
-		if l.conn == not {
-			continue
+	for l := range a.steps().around(from, to) {
+		if l.conn != not {
+			perNs += float64(l.Calls) / float64(l.ToNs-l.FromNs)
+			inFlight += float64(l.InFlightNs)
 		}
-		perNs += float64(l.Calls) / float64(l.ToNs-l.FromNs)
-		inFlight += float64(l.InFlightNs)
 	}
 	return perNs*t >= degree.Many && inFlight < perNs*t*t/2/2
 }

@@ -19,8 +19,8 @@ type Churn struct {
 	AppCallsPerConn float64
 }
 
-// manyChurn is the rate of connections per second from which some callers must open one for each few commands, unless the
-// server executes as many for each of them.
+// manyChurn is the rate of connections per second from which some callers must open one for each few commands, unless
+// the server executes as many for each of them.
 // Bound: guess, a histogram of the calls of connections of many recordings with the tap would measure it.
 const manyChurn = 100
 
@@ -44,7 +44,9 @@ func (c Churn) Share() float64 {
 }
 
 // Matters reports whether callers can notice it, or the server: health checks open a few connections per second.
-func (c Churn) Matters() bool { return c.PerSecond >= degree.Many && c.Share() >= degree.Part || c.many() }
+func (c Churn) Matters() bool {
+	return c.PerSecond >= degree.Many && c.Share() >= degree.Part || c.many()
+}
 
 // Noticed is LossNoticed of the churn.
 func (c Churn) Noticed(n *facts.Node) bool {

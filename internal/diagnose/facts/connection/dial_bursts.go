@@ -20,29 +20,17 @@ type DialBurst struct {
 
 // DialBursts are the groups of dials with which callers filled their pools, without connections that replace others.
 func DialBursts(n *facts.Node, callers []*caller.Caller) []DialBurst {
-	back := map[*caller.Conn]bool{}
-	for _, l := range MassDisconnects(n, callers) {
-		for _, k := range l.Reopened {
-			back[k] = true
-		}
-	}
+	back := reopened(n, callers)
 	var out []DialBurst
 	for _, c := range callers {
-		var fresh []*caller.Conn
 		ended := len(c.ConnsWhere(func(k *caller.Conn) bool {
-			return k.ClosedBy == recording.Client && k.CloseNs > 0 ||
-				k.ServerClosedNs > 0
+			return k.ClosedBy == recording.Client && k.CloseNs > 0 || k.ServerClosedNs > 0
 		}))
-		for _, k := range c.Opened() {
-			if !back[k] && !k.OpenedAheadOfUse(c.RoundTripNs()) && k.Handshake != nil {
-				fresh = append(fresh, k)
-			}
-		}
+		fresh := introducedInNeed(c, back)
 		if len(fresh) < degree.Many || 2*ended > len(fresh) {
 			continue // they are opened and closed all the time, by the pool or by jobs
 		}
-		slices.SortStableFunc(fresh,
-			func(a, b *caller.Conn) int { return int(a.Opening().FromNs - b.Opening().FromNs) })
+		slices.SortStableFunc(fresh, byOpening)
 		out = append(out, concurrentBursts(c, fresh)...)
 		out = append(out, serialBursts(c, fresh)...)
 	}

@@ -13,8 +13,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// UnansweredQueryNs is the shortest time after which resolvers repeat a question: 1 s (resolv.conf(5), options timeout);
-// 5 s by default.
+// UnansweredQueryNs is the shortest time after which resolvers repeat a question: 1 s (resolv.conf(5), options
+// timeout); 5 s by default.
 // Bound: library, the least value of the option timeout of resolv.conf(5).
 const UnansweredQueryNs = int64(1e9)
 
@@ -43,27 +43,28 @@ type DNSServer struct {
 	Answers int
 }
 
-// Silent reports whether a server was asked, and did not answer anybody.
-func (s *DNSServer) Silent() bool { return s.Answers == 0 && s.Unanswered > 0 }
-
 // SilentServer is the server without any answer that most questions were lost on; nil where there is none.
-func (a *DNSClient) SilentServer() (worst *DNSServer) {
-	for _, address := range slices.Sorted(maps.Keys(a.Servers)) {
-		if s := a.Servers[address]; s.Silent() && (worst == nil || s.Unanswered > worst.Unanswered) {
-			worst = s
+func (a *DNSClient) SilentServer() *DNSServer {
+	return a.most(func(s *DNSServer) int {
+		if s.Answers > 0 {
+			return 0
 		}
-	}
-	return worst
+		return s.Unanswered
+	})
 }
 
 // AnsweringServer is the one that answered most; nil where none is known.
-func (a *DNSClient) AnsweringServer() (best *DNSServer) {
+func (a *DNSClient) AnsweringServer() *DNSServer {
+	return a.most(func(s *DNSServer) int { return s.Answers })
+}
+
+func (a *DNSClient) most(count func(*DNSServer) int) (top *DNSServer) {
 	for _, address := range slices.Sorted(maps.Keys(a.Servers)) {
-		if s := a.Servers[address]; s.Answers > 0 && (best == nil || s.Answers > best.Answers) {
-			best = s
+		if s := a.Servers[address]; count(s) > 0 && (top == nil || count(s) > count(top)) {
+			top = s
 		}
 	}
-	return best
+	return top
 }
 
 // DialAfterQuery is a dial with the DNS query that it waited for.
@@ -182,9 +183,9 @@ func (q dnsQuery) mayBeOf(o dnsQuery) bool {
 func firstAsked(all []dnsQuery, i int) (from int64, repeated bool) {
 	last := all[i]
 	for j := i - 1; j >= 0; j-- {
-		if atOnce(last.FromNs-all[j].ToNs) && !all[j].answered && all[j].ToNs-all[j].FromNs >= UnansweredQueryNs/2 && last.mayBeOf(all[j]) {
-			last, repeated = all[j], true
-			all[j].used = true
+		q := &all[j]
+		if atOnce(last.FromNs-q.ToNs) && !q.answered && q.ToNs-q.FromNs >= UnansweredQueryNs/2 && last.mayBeOf(*q) {
+			last, repeated, q.used = *q, true, true
 		}
 	}
 	return last.FromNs, repeated || !last.answered || last.ToNs-last.FromNs >= UnansweredQueryNs
@@ -194,14 +195,6 @@ func firstAsked(all []dnsQuery, i int) (from int64, repeated bool) {
 func (a *DNSClient) QueryNs() (ns int64) {
 	for _, d := range a.Dials {
 		ns += d.QueryNs
-	}
-	return ns
-}
-
-// dnsQueryNs is the time in nanoseconds that callers waited for DNS queries in order to dial this node.
-func dnsQueryNs(n *facts.Node, callers []*caller.Caller) (ns int64) {
-	for _, a := range DNSClients(n, callers) {
-		ns += a.QueryNs()
 	}
 	return ns
 }

@@ -21,10 +21,7 @@ type GCSweep struct {
 // limit, and each of all that was leaked by then. A client object that is closed with all of its connections leaves
 // those of others; a pool's reaper closes nothing early.
 func gcSweeps(c *caller.Caller, dials []int64) []GCSweep {
-	all := slices.DeleteFunc(closingSweeps(c), func(s GCSweep) bool {
-		return len(idleDuringDials(s.Conns,
-			dials)) == 0
-	})
+	all := slices.DeleteFunc(closingSweeps(c), func(s GCSweep) bool { return len(idleDuringDials(s.Conns, dials)) == 0 })
 	var swept []*caller.Conn
 	for _, s := range all {
 		swept = append(swept, s.Conns...)
@@ -36,10 +33,7 @@ func gcSweeps(c *caller.Caller, dials []int64) []GCSweep {
 	}
 	left := 0
 	for _, k := range lost {
-		if slices.ContainsFunc(all, func(s GCSweep) bool {
-			return s.FromNs > k.IdleSpan().FromNs &&
-				s.ToNs < k.CloseNs
-		}) {
+		if slices.ContainsFunc(all, func(s GCSweep) bool { return s.FromNs > k.IdleSpan().FromNs && s.ToNs < k.CloseNs }) {
 			left++
 		}
 	}
@@ -67,7 +61,6 @@ func closingSweeps(c *caller.Caller) []GCSweep {
 // outlives reports whether a connection was open all through a stretch of time.
 func outlives(c *caller.Caller, s facts.Span) bool {
 	return slices.ContainsFunc(c.Conns, func(k *caller.Conn) bool {
-		return k.OpenNs < s.FromNs && (k.CloseNs == 0 ||
-			k.CloseNs > s.ToNs)
+		return k.OpenNs < s.FromNs && (k.CloseNs == 0 || k.CloseNs > s.ToNs)
 	})
 }

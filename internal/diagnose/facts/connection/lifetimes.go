@@ -47,9 +47,7 @@ func LifetimesOf(n *facts.Node, callers []*caller.Caller) (out []Lifetimes) {
 			continue
 		}
 		r.Closed = aged
-		slices.SortStableFunc(r.Dialled, func(a, b *caller.Conn) int {
-			return cmp.Compare(a.Opening().FromNs, b.Opening().FromNs)
-		})
+		slices.SortStableFunc(r.Dialled, byOpening)
 		out = append(out, Lifetimes{Redial: r, Ages: a, Herds: concurrentBursts(r.Caller, r.Dialled)})
 	}
 	return out
@@ -79,7 +77,8 @@ func (r Redial) replacedAtOnce(closed []*caller.Conn) (count int) {
 	for owner, conns := range caller.ByOwner(closed) {
 		dials := dialTimes(dialled[owner])
 		for _, k := range conns {
-			if anyWithin(dials, facts.Span{FromNs: k.CloseNs - int64(degree.AtOnce), ToNs: k.CloseNs + int64(degree.AtOnce)}) {
+			about := facts.Span{FromNs: k.CloseNs - int64(degree.AtOnce), ToNs: k.CloseNs + int64(degree.AtOnce)}
+			if anyWithin(dials, about) {
 				count++
 			}
 		}

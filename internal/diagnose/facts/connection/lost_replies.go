@@ -29,7 +29,8 @@ type LostReplies struct {
 }
 
 // Proven reports whether most late replies came when a timer had run out, at different times, and hardly any came
-// earlier. A host that stands still has its timers run out as well when it goes on, but for all connections at once, and seldom.
+// earlier. A host that stands still has its timers run out as well when it goes on, but for all connections at once,
+// and seldom.
 func (r LostReplies) Proven() bool {
 	return r.Instants >= degree.Several && 2*r.Retransmitted >= r.Late && r.Late > r.LateByLess
 }
@@ -59,8 +60,7 @@ func LostRepliesOf(n *facts.Node) (r LostReplies) {
 				r.Late++
 				r.MaxNs = max(r.MaxNs, s.Ns())
 				if slices.ContainsFunc(resends[a.Call.Conn], func(at int64) bool {
-					return at >= s.FromNs &&
-						at <= s.ToNs && s.ToNs-at < n.Ledger.ThresholdNs
+					return at >= s.FromNs && at <= s.ToNs && s.ToNs-at < n.Ledger.ThresholdNs
 				}) {
 					r.Retransmitted++
 					moments = append(moments, s.ToNs)

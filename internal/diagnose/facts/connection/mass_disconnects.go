@@ -65,6 +65,17 @@ func MassDisconnects(n *facts.Node, callers []*caller.Caller) []MassDisconnect {
 	return out
 }
 
+// reopened are those of all mass disconnects.
+func reopened(n *facts.Node, callers []*caller.Caller) map[*caller.Conn]bool {
+	out := map[*caller.Conn]bool{}
+	for _, l := range MassDisconnects(n, callers) {
+		for _, k := range l.Reopened {
+			out[k] = true
+		}
+	}
+	return out
+}
+
 // findReopened collects what the callers opened until then and kept. It may be more than they are known to have had:
 // connections that were not used during the watch are not known.
 func (l *MassDisconnect) findReopened(until int64) {

@@ -16,8 +16,8 @@ func NeverAnswered(n *facts.Node, callers []*caller.Caller) map[*caller.Conn]boo
 	if len(given) < MinRedials {
 		return nil
 	}
-	// Calls that meet a server which stands still for a time S wait evenly between 0 and S: with a timeout T, (T/2) / (S-T)
-	// of those given up are answered between half of the timeout and the timeout: a part for every S below 6 T.
+	// Calls that meet a server which stands still for a time S wait evenly between 0 and S: with a timeout T, (T/2) /
+	// (S-T) of those given up are answered between half of the timeout and the timeout: a part for every S below 6 T.
 	if late, seen := AnsweredBeforeTimeout(n, age); !seen || late > degree.Part*float64(len(given)) {
 		return nil
 	}

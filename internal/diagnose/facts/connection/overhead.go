@@ -30,12 +30,11 @@ func (l Overhead) Share() float64 {
 
 // OverheadOf is that of some callers of the node.
 func OverheadOf(n *facts.Node, callers []*caller.Caller) Overhead {
-	l := Overhead{SpentNs: spentByCallers(callers), ExcessNs: n.Ledger.Users.ExcessNs}
+	l := Overhead{ExcessNs: n.Ledger.Users.ExcessNs}
 	for _, c := range callers {
-		for _, k := range c.Opened() {
-			if !k.OpenedAheadOfUse(c.RoundTripNs()) {
-				l.OpeningNs += k.OpeningNs()
-			}
+		l.SpentNs += c.SpentNs()
+		for _, k := range inNeed(c) {
+			l.OpeningNs += k.OpeningNs()
 		}
 		for _, k := range c.ConnsWhere((*caller.Conn).ClosedWaiting) {
 			l.UnansweredNs += k.IdleNs
@@ -44,7 +43,9 @@ func OverheadOf(n *facts.Node, callers []*caller.Caller) Overhead {
 	if p, ok := BorrowPings(n); ok {
 		l.PingNs = p.PingNs
 	}
-	l.DNSQueryNs = dnsQueryNs(n, callers)
+	for _, a := range DNSClients(n, callers) {
+		l.DNSQueryNs += a.QueryNs()
+	}
 	l.SpentNs += l.DNSQueryNs
 	return l
 }
@@ -64,14 +65,6 @@ func findTotalOverhead(c *facts.Case) Overhead {
 		out.SpentNs += l.SpentNs
 	}
 	return out
-}
-
-// spentByCallers is the time in nanoseconds that callers spent on their connections; 1 at least.
-func spentByCallers(callers []*caller.Caller) (ns int64) {
-	for _, c := range callers {
-		ns += c.SpentNs()
-	}
-	return max(ns, 1)
 }
 
 // LostNs is the time of a kind that callers of the node spent and can have lost, in nanoseconds; 0 where no source

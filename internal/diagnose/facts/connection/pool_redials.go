@@ -20,7 +20,7 @@ func PoolRedials(n *facts.Node, callers []*caller.Caller) []Redial {
 			}
 		}
 	}
-	return Redials(n, callers, func(k *caller.Conn) bool { return k.ClosedIdle() && !swept[k] })
+	return Redials(callers, func(k *caller.Conn) bool { return k.ClosedIdle() && !swept[k] })
 }
 
 // PoolCausesRedials reports whether a caller opens connections again and again for a reason that lies in its pool.
@@ -33,21 +33,29 @@ func PoolCausesRedials(n *facts.Node, c *caller.Caller) bool {
 			return true
 		}
 	}
-	return len(Redials(n, []*caller.Caller{c}, (*caller.Conn).ClosedWaiting)) > 0
+	return len(Redials([]*caller.Caller{c}, (*caller.Conn).ClosedWaiting)) > 0
 }
 
-// ByIdleLimit reports whether the connections were closed after the same time without a call, and were missed:
-// where most of the new ones are opened while another is idle, they are not of one pool. A job that closes its connection when it is done does so sooner than any limit (MinIdleNs).
+// ByIdleLimit reports whether the connections were closed after the same time without a call, and were missed: where
+// most of the new ones are opened while another is idle, they are not of one pool. A job that closes its connection
+// when it is done does so sooner than any limit (MinIdleNs).
 func (r Redial) ByIdleLimit() bool {
-	idle := caller.PercentilesOf(r.Closed, func(k *caller.Conn) int64 { return k.IdleNs })
-	return idle.Median >= caller.MinIdleNs && r.afterSameIdleTime() && r.SpareShare() <= degree.Most
+	return r.idleTimes().Median >= caller.MinIdleNs && r.afterSameIdleTime() && r.SpareShare() <= degree.Most
 }
 
-// afterSameIdleTime: a limit closes nothing earlier. Where something else ends connections now and then, 10 % of them end
-// within a sixth of the median (exponential times).
+// afterSameIdleTime: a limit closes nothing earlier. Where something else ends connections now and then, 10 % of them
+// end within a sixth of the median (exponential times).
 func (r Redial) afterSameIdleTime() bool {
-	idle := caller.PercentilesOf(r.Closed, func(k *caller.Conn) int64 { return k.IdleNs })
-	return float64(idle.P10) >= degree.Most*float64(idle.Median) && idle.Median > r.RoundTripNs()
+	return sameTimes(r.idleTimes(), r.RoundTripNs())
+}
+
+func sameTimes(idle facts.Percentiles, callNs int64) bool {
+	return float64(idle.P10) >= degree.Most*float64(idle.Median) && idle.Median > callNs
+}
+
+// idleTimes are how long the closed connections were idle.
+func (r Redial) idleTimes() facts.Percentiles {
+	return caller.PercentilesOf(r.Closed, func(k *caller.Conn) int64 { return k.IdleNs })
 }
 
 // SpareShare is the part of the new connections that were opened while another of the same process was idle, and stayed
@@ -68,9 +76,9 @@ func (r Redial) SpareShare() float64 {
 }
 
 // Reused reports whether some of the connections went from borrower to borrower while others were closed. A connection
-// that a pool closes since it has too many at that time is used for a number of calls that has no bound, most of them for
-// few: with redigo the median is 1 call and p90 3; with Jedis 15 and 103. Jobs that make a connection each have a similar
-// number of calls.
+// that a pool closes since it has too many at that time is used for a number of calls that has no bound, most of them
+// for few: with redigo the median is 1 call and p90 3; with Jedis 15 and 103. Jobs that make a connection each have a
+// similar number of calls.
 func (r Redial) Reused() bool {
 	var all, most int64
 	for _, k := range r.Closed {
@@ -80,16 +88,15 @@ func (r Redial) Reused() bool {
 }
 
 // PoolOverflows reports whether the caller closes connections while it has others, soon, not after a time that is a
-// limit, and not each after the same number of calls, as a program does that opens a connection per job. It does not dial
-// while those are idle, as with connections that are leaked, or not of one pool.
+// limit, and not each after the same number of calls, as a program does that opens a connection per job. It does not
+// dial while those are idle, as with connections that are leaked, or not of one pool.
 //
 // One that a pool has no room for is closed when it is returned: redigo, Jedis and go-redis v9 take 0.01 to 1.3 times a
-// call for that on a busy host, in the median. One that is closed much later was tested when it was to be borrowed, or by
-// a timer: go-redis v8, which counts idle time in whole seconds, takes 69 times a call with IdleTimeout 600 ms.
+// call for that on a busy host, in the median. One that is closed much later was tested when it was to be borrowed, or
+// by a timer: go-redis v8, which counts idle time in whole seconds, takes 69 times a call with IdleTimeout 600 ms.
 func (r Redial) PoolOverflows() bool {
 	work := caller.PercentilesOf(r.Closed, (*caller.Conn).AppCalls)
-	soon := caller.PercentilesOf(r.Closed,
-		func(k *caller.Conn) int64 { return k.IdleNs }).Median <= degree.Several*r.RoundTripNs()
+	soon := r.idleTimes().Median <= degree.Several*r.RoundTripNs()
 	return !r.afterSameIdleTime() && soon && r.MaxConcurrent() > 1 && work.P90 > work.P10 &&
 		float64(len(r.IdleDuringDials())) <= degree.Part*float64(len(r.Closed))
 }
@@ -111,7 +118,7 @@ func RetryWaits(c *caller.Caller) map[*caller.Conn]int64 {
 	})
 	slices.SortFunc(closed, func(a, b *caller.Conn) int { return cmp.Compare(a.CloseNs, b.CloseNs) })
 	opened := c.Opened()
-	slices.SortFunc(opened, func(a, b *caller.Conn) int { return cmp.Compare(a.Opening().FromNs, b.Opening().FromNs) })
+	slices.SortFunc(opened, byOpening)
 	waits := map[*caller.Conn]int64{}
 	for _, k := range opened {
 		for len(closed) > 0 && closed[0].CloseNs < k.Opening().FromNs-int64(degree.Long) {
@@ -130,10 +137,8 @@ func RetryWaits(c *caller.Caller) map[*caller.Conn]int64 {
 func StaleRedials(n *facts.Node, callers []*caller.Caller) []Redial {
 	once := map[*caller.Conn]bool{}
 	for _, l := range MassDisconnects(n, callers) {
-		if len(l.Conns) >= degree.Many {
-			for _, k := range l.Conns {
-				once[k] = true
-			}
+		for _, k := range l.Conns {
+			once[k] = len(l.Conns) >= degree.Many
 		}
 	}
 	var out []Redial
@@ -144,8 +149,7 @@ func StaleRedials(n *facts.Node, callers []*caller.Caller) []Redial {
 			return k.ServerClosedNs > 0 && k.Unanswered == 0 && k.AppCalls() > 0 && !once[k]
 		})
 		idle := caller.PercentilesOf(r.Closed, func(k *caller.Conn) int64 { return k.ServerClosedIdleNs })
-		same := float64(idle.P10) >= degree.Most*float64(idle.Median) && idle.Median > r.RoundTripNs()
-		if same && len(r.Dialled) > 0 && (limit == 0 || float64(idle.P10) >= degree.NearlyAll*float64(limit)) {
+		if sameTimes(idle, r.RoundTripNs()) && len(r.Dialled) > 0 && (limit == 0 || float64(idle.P10) >= degree.NearlyAll*float64(limit)) {
 			out, seen = append(out, r), seen+min(len(r.Closed), len(r.Dialled))
 		}
 	}

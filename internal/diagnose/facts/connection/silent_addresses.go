@@ -65,8 +65,8 @@ func SilentAddresses(n *facts.Node) (out []SilentAddress) {
 		if all := threads * (n.EndNs - n.StartNs); all > 0 {
 			s.Share = float64(s.Ns) / float64(all)
 		}
-		// One thread of many that looks after an address which is gone keeps no call waiting. Where no connection of the
-		// process to the server was seen, it may call another server at the same port.
+		// One thread of many that looks after an address which is gone keeps no call waiting. Where no connection of
+		// the process to the server was seen, it may call another server at the same port.
 		if s.Dials >= degree.Several && s.Share >= degree.Part && (s.Calls || opened >= degree.Most*float64(s.Dials)) {
 			out = append(out, *s)
 		}

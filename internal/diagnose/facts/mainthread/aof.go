@@ -61,8 +61,8 @@ func SyscallOf(s account.Segment) string {
 // PageFault is the culprit of a thread that is blocked outside any system call.
 const PageFault = "page fault"
 
-// SyncsInMainThread reports whether the main thread called fdatasync() or fsync() several times: only appendfsync always
-// makes it do so again and again; a rewrite or a restart may do so once or twice.
+// SyncsInMainThread reports whether the main thread called fdatasync() or fsync() several times: only appendfsync
+// always makes it do so again and again; a rewrite or a restart may do so once or twice.
 func SyncsInMainThread(n *facts.Node) bool {
 	count := 0
 	for _, s := range Exact(n, account.Blocked) {

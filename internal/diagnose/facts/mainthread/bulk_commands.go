@@ -68,8 +68,8 @@ func isFree(n *facts.Node, name string, s account.Suspect) bool {
 	}
 }
 
-// MinOversizedBatch is the number of commands, keys or arguments from which a batch is too large, and of clients from which
-// a list of all is: 1000 take about a millisecond of the event loop, and a larger batch is hardly faster (redis.io,
-// pipelining: "batches having each a reasonable number, for instance 10k"; measured gains end near 100).
+// MinOversizedBatch is the number of commands, keys or arguments from which a batch is too large, and of clients from
+// which a list of all is: 1000 take about a millisecond of the event loop, and a larger batch is hardly faster
+// (redis.io, pipelining: "batches having each a reasonable number, for instance 10k"; measured gains end near 100).
 // Bound: noted, a millisecond at 1 µs each.
 const MinOversizedBatch = 1000

@@ -6,12 +6,13 @@ import (
 	"slowpath/internal/diagnose/facts/mainthread"
 )
 
-// FollowsMoved reports whether the map is asked for because slots moved: a client asks one node for each MOVED reply, or
-// each node once.
+// FollowsMoved reports whether the map is asked for because slots moved: a client asks one node for each MOVED reply,
+// or each node once.
 func (r MapRefresh) FollowsMoved() bool { return r.Moved > 0 && r.Calls <= r.Moved }
 
-// RefreshWaitShare is the share of all calls' time that they wait for map refreshes, 0 for less than a part: calls come at random and wait for half of a refresh with the probability of the thread's share (M/G/1), and where the
-// thread has no time left, calls queue for each other.
+// RefreshWaitShare is the share of all calls' time that they wait for map refreshes, 0 for less than a part: calls come
+// at random and wait for half of a refresh with the probability of the thread's share (M/G/1), and where the thread has
+// no time left, calls queue for each other.
 func RefreshWaitShare(n *facts.Node, r MapRefresh) float64 {
 	wait := r.Share * float64(r.PerCall()) / 2 / max(1-r.Share, degree.Part)
 	alone := wait

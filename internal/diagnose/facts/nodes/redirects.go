@@ -68,8 +68,8 @@ func openSlots(n *facts.Node) (out []string) {
 	return out
 }
 
-// CallAndMapNs are the median time of a call to the first node of the cluster, and the time of a call that fetches the map as
-// the refreshes do, in nanoseconds.
+// CallAndMapNs are the median time of a call to the first node of the cluster, and the time of a call that fetches the
+// map as the refreshes do, in nanoseconds.
 func CallAndMapNs(c *facts.Case, r MapRefresh) (callNs, mapNs float64) {
 	for _, n := range c.Nodes {
 		callNs = cmp.Or(callNs, float64(connection.ConnectionCostOf(n).CallNs))
