@@ -99,36 +99,33 @@ func stalls(n *facts.Node) []facts.Span {
 // nothingPassed reports whether no call that began in a stall came back before its end, but for the last tenth: a
 // connection that lost a segment waits alone.
 func nothingPassed(n *facts.Node, stalls []facts.Span) bool {
-	others := 0
+	asked := false // on other connections
+	came := func(fromNs, toNs int64, other bool) bool {
+		for _, s := range stalls {
+			margin := stallMargin(s)
+			if fromNs > s.FromNs+margin/2 && fromNs < s.ToNs-margin {
+				if toNs < s.ToNs-margin {
+					return true
+				}
+				asked = asked || other
+			}
+		}
+		return false
+	}
 	for _, c := range n.Rec.Calls {
 		if c.Node != n.Address || c.Source != recording.SourceProbe {
 			continue
 		}
-		for _, s := range stalls {
-			margin := stallMargin(s)
-			if c.StartNs <= s.FromNs+margin/2 || c.StartNs >= s.ToNs-margin {
-				continue
-			}
-			if c.EndNs < s.ToNs-margin && c.Error == "" {
-				return false
-			}
-			if c.Conn == "fresh" {
-				others++
-			}
+		if came(c.StartNs, c.EndNs, c.Conn == "fresh") && c.Error == "" {
+			return false
 		}
 	}
 	for _, p := range n.Events(recording.SourceServer, recording.KindPoll) {
-		for _, s := range stalls {
-			margin := stallMargin(s)
-			if p.TimeNs > s.FromNs+margin/2 && p.TimeNs < s.ToNs-margin {
-				if p.TimeNs+p.DurationNs < s.ToNs-margin {
-					return false
-				}
-				others++
-			}
+		if came(p.TimeNs, p.TimeNs+p.DurationNs, true) {
+			return false
 		}
 	}
-	return others > 0
+	return asked
 }
 
 // sleep is the part of the stalls that the main thread slept, by the counters around them, and how often it woke up per

@@ -63,13 +63,6 @@ func findOutages(n *facts.Node) (out []Outage) {
 	return out
 }
 
-// answerTimes are the times at which the node was seen to answer, sorted.
-func answerTimes(n *facts.Node) (times []int64) {
-	eachAnswer(n, func(ns int64) { times = append(times, ns) })
-	slices.Sort(times)
-	return times
-}
-
 // between is the time around another from the last answer before it to the first after it, within a stretch.
 func between(answers []int64, atNs int64, within facts.Span) facts.Span {
 	i := sort.Search(len(answers), func(i int) bool { return answers[i] > atNs })

@@ -1,6 +1,8 @@
 package nodes
 
 import (
+	"slices"
+
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/facts/hosts"
@@ -78,7 +80,7 @@ func gapBeforeLoading(answers []int64, loading facts.Spans, atNs int64, within f
 // gapNear is the longest time without an answer near another time, within a stretch.
 func gapNear(answers []int64, atNs int64, within facts.Span) (gap facts.Span) {
 	last := within.FromNs
-	for _, a := range append(answers, within.ToNs) {
+	for _, a := range append(slices.Clone(answers), within.ToNs) {
 		a = min(a, within.ToNs)
 		if last <= atNs+connection.UptimeErrorNs && a >= atNs-connection.UptimeErrorNs && a-last > gap.ToNs-gap.FromNs {
 			gap = facts.Span{FromNs: last, ToNs: a}
