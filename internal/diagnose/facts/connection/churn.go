@@ -48,11 +48,6 @@ func (c Churn) Matters() bool {
 	return c.PerSecond >= degree.Many && c.Share() >= degree.Part || c.many()
 }
 
-// Noticed is LossNoticed of the churn.
-func (c Churn) Noticed(n *facts.Node) bool {
-	return n.LossNoticed(c.OpeningNs, c.PerSecond*float64(c.OpeningNs)*n.Seconds())
-}
-
 // ChurnOf counts connections that were opened and closed again. Those that stayed are a pool that grows.
 func ChurnOf(n *facts.Node) Churn { return facts.Once(n, "churn", findChurn) }
 

@@ -27,32 +27,26 @@ type MassDisconnect struct {
 // MassDisconnects are the times at which connections were closed by the other end. What the server's parameter timeout
 // closes is left out: its clients notice it one by one.
 func MassDisconnects(n *facts.Node, callers []*caller.Caller) []MassDisconnect {
-	type cut struct {
-		*caller.Conn
-		by *caller.Caller
-	}
-	var cuts []cut
+	var cuts []*caller.Conn
 	limit := n.IdleLimitNs()
 	for _, c := range callers {
-		for _, k := range c.Conns {
-			if k.ServerClosedNs > 0 && (limit == 0 || k.ServerClosedIdleNs < limit || k.Unanswered > 0) {
-				cuts = append(cuts, cut{k, c})
-			}
-		}
+		cuts = append(cuts, c.ConnsWhere(func(k *caller.Conn) bool {
+			return k.ServerClosedNs > 0 && (limit == 0 || k.ServerClosedIdleNs < limit || k.Unanswered > 0)
+		})...)
 	}
-	slices.SortStableFunc(cuts, func(a, b cut) int { return cmp.Compare(a.ServerClosedNs, b.ServerClosedNs) })
+	slices.SortStableFunc(cuts, func(a, b *caller.Conn) int { return cmp.Compare(a.ServerClosedNs, b.ServerClosedNs) })
 	var out []MassDisconnect
 	for i, k := range cuts {
-		if i == 0 || k.ServerClosedNs-cuts[i-1].ServerClosedNs > int64(degree.AtOnce) {
+		if i == 0 || !atOnce(k.ServerClosedNs-cuts[i-1].ServerClosedNs) {
 			out = append(out, MassDisconnect{Span: facts.Span{FromNs: k.ServerClosedNs, ToNs: k.ServerClosedNs}})
 		}
 		l := &out[len(out)-1]
-		l.ToNs, l.Conns = k.ServerClosedNs, append(l.Conns, k.Conn)
+		l.ToNs, l.Conns = k.ServerClosedNs, append(l.Conns, k)
 		if k.Lost() > 0 {
 			l.WithCall++
 		}
-		if !slices.Contains(l.Callers, k.by) {
-			l.Callers = append(l.Callers, k.by)
+		if !slices.Contains(l.Callers, k.Owner) {
+			l.Callers = append(l.Callers, k.Owner)
 		}
 	}
 	for i := range out {

@@ -42,14 +42,11 @@ func Redials(callers []*caller.Caller, reason func(*caller.Conn) bool) []Redial 
 
 // again reports whether a connection was opened after one was closed: a process that ends closes its connection, too.
 func (r Redial) again() bool {
-	for _, k := range r.Closed {
-		for _, d := range r.Dialled {
-			if k.CloseNs > 0 && d.OpenNs > k.CloseNs-k.IdleNs && d != k {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Closed, func(k *caller.Conn) bool {
+		return slices.ContainsFunc(r.Dialled, func(d *caller.Conn) bool {
+			return k.CloseNs > 0 && d.OpenNs > k.CloseNs-k.IdleNs && d != k
+		})
+	})
 }
 
 // count is how often a closed connection was replaced by a new one.
