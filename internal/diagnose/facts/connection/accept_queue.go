@@ -46,16 +46,14 @@ func findAcceptQueue(n *facts.Node) AcceptQueue {
 			b.KeptRetransmitted++
 		}
 	}
-	slow, kept := 0, 0
+	slow := 0
 	for _, a := range n.Ledger.Slow {
 		if a.Call.Node == n.Address && a.Call.Source == recording.SourceProbe && a.Call.Conn == "kept" {
 			slow++
 		}
 	}
-	if p, ok := n.Ledger.Path(n.Address, "kept"); ok {
-		kept = p.Calls
-	}
-	b.KeptSlow = float64(slow) > degree.Part*float64(kept)
+	kept, _ := n.Ledger.Path(n.Address, "kept")
+	b.KeptSlow = float64(slow) > degree.Part*float64(kept.Calls)
 	full := b.Limit > 0 && b.MaxQueue >= b.Limit
 	// A queue this short fills and drains between two polls; then the drops are attributed to it only if as many
 	// connections come per second, and nothing else is lost.

@@ -97,17 +97,12 @@ func (r MapRefresh) PerCall() time.Duration {
 	return time.Duration(r.Usec / max(r.Calls, 1) * float64(time.Microsecond))
 }
 
-// likelyMapCommand is what CLUSTER stands for where the server does not say: what the tap saw most, else what
-// SLOWLOG has most, else NODES, which takes most on such a server.
+// likelyMapCommand is what CLUSTER stands for where the server does not say: what the tap saw most, else
+// NODES, which takes most on such a server.
 func likelyMapCommand(n *facts.Node) cost.Command {
 	seen := map[cost.Command]int64{}
 	for name, c := range facts.MapCommands {
 		seen[c] += mainthread.TapCalls(n, name)
-	}
-	for _, e := range n.Events(recording.SourceServer, recording.KindSlowlog) {
-		if c, is := facts.MapCommands[recording.DetailOf[recording.SlowlogDetail](e).Command]; is {
-			seen[c]++
-		}
 	}
 	best := cost.Nodes
 	for _, c := range []cost.Command{cost.Slots, cost.Shards} {
