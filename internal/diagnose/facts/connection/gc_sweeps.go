@@ -21,7 +21,8 @@ type GCSweep struct {
 // limit, and each of all that was leaked by then. A client object that is closed with all of its connections leaves
 // those of others; a pool's reaper closes nothing early.
 func gcSweeps(c *caller.Caller, dials []int64) []GCSweep {
-	all := slices.DeleteFunc(closingSweeps(c), func(s GCSweep) bool { return len(idleDuringDials(s.Conns, dials)) == 0 })
+	all := closingSweeps(c)
+	all = slices.DeleteFunc(all, func(s GCSweep) bool { return len(idleDuringDials(s.Conns, dials)) == 0 })
 	var swept []*caller.Conn
 	for _, s := range all {
 		swept = append(swept, s.Conns...)
@@ -33,7 +34,8 @@ func gcSweeps(c *caller.Caller, dials []int64) []GCSweep {
 	}
 	left := 0
 	for _, k := range lost {
-		if slices.ContainsFunc(all, func(s GCSweep) bool { return s.FromNs > k.IdleSpan().FromNs && s.ToNs < k.CloseNs }) {
+		idle := facts.Span{FromNs: k.IdleSpan().FromNs, ToNs: k.CloseNs}
+		if slices.ContainsFunc(all, func(s GCSweep) bool { return s.FromNs > idle.FromNs && s.ToNs < idle.ToNs }) {
 			left++
 		}
 	}

@@ -9,8 +9,8 @@ import (
 // Overhead is the time that the callers of a node lost before their commands and between them. It is no part of the
 // calls that the tap saw, which begin with the send of a command.
 type Overhead struct {
-	// OpeningNs is the time of dials and handshakes that calls waited for, of DNS queries before dials, and of PINGs that
-	// test connections, in nanoseconds.
+	// OpeningNs is the time of dials and handshakes that calls waited for, of DNS queries before dials, and of PINGs
+	// that test connections, in nanoseconds.
 	OpeningNs int64
 	// UnansweredNs is the time of calls that were given up, in nanoseconds.
 	UnansweredNs int64

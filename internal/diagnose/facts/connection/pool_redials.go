@@ -97,7 +97,8 @@ func (r Redial) Reused() bool {
 func (r Redial) PoolOverflows() bool {
 	work := caller.PercentilesOf(r.Closed, (*caller.Conn).AppCalls)
 	soon := r.idleTimes().Median <= degree.Several*r.RoundTripNs()
-	return !r.afterSameIdleTime() && soon && r.MaxConcurrent() > 1 && work.P90 > work.P10 &&
+	often := float64(len(r.Closed)) > facts.HealthyMaxShare*float64(r.AppCalls())
+	return !r.afterSameIdleTime() && soon && often && r.MaxConcurrent() > 1 && work.P90 > work.P10 &&
 		float64(len(r.IdleDuringDials())) <= degree.Part*float64(len(r.Closed))
 }
 
@@ -142,14 +143,14 @@ func StaleRedials(n *facts.Node, callers []*caller.Caller) []Redial {
 		}
 	}
 	var out []Redial
-	limit := n.IdleLimitNs()
+	limit := float64(n.IdleLimitNs())
 	seen := 0
 	for _, c := range callers {
 		r := redialOf(c, func(k *caller.Conn) bool {
 			return k.ServerClosedNs > 0 && k.Unanswered == 0 && k.AppCalls() > 0 && !once[k]
 		})
 		idle := caller.PercentilesOf(r.Closed, func(k *caller.Conn) int64 { return k.ServerClosedIdleNs })
-		if sameTimes(idle, r.RoundTripNs()) && len(r.Dialled) > 0 && (limit == 0 || float64(idle.P10) >= degree.NearlyAll*float64(limit)) {
+		if sameTimes(idle, r.RoundTripNs()) && float64(idle.P10) >= degree.NearlyAll*limit && len(r.Dialled) > 0 {
 			out, seen = append(out, r), seen+min(len(r.Closed), len(r.Dialled))
 		}
 	}

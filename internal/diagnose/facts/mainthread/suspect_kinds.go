@@ -102,8 +102,8 @@ func findKind(n *facts.Node, s account.Suspect) Kind {
 		return kindTLSHandshake
 	case FrameworkOf(n, s) != "":
 		return KindFrameworkKeys
-	case forkCommands[name], s.Command == "CONFIG SET" && within(n, s, account.KindFork) != nil: // appendonly yes rewrites the file
-		return KindFork
+	case forkCommands[name], s.Command == "CONFIG SET" && within(n, s, account.KindFork) != nil:
+		return KindFork // CONFIG SET appendonly yes rewrites the file
 	case s.Command == "CONFIG SET" && n.GrowthAround(series.EvictedKeys, s) > 0:
 		return KindEviction // the server evicts until it is below the new maxmemory before it replies
 	case flushCommands[name]:

@@ -141,8 +141,8 @@ func dialling(segments []recording.Segment, endNs int64) bool {
 // a second is written up to a second later.
 func answeredUsers(n *facts.Node, s facts.Span) bool {
 	for _, h := range n.Rec.Histograms {
-		if h.Source == recording.SourceTap && h.Node == n.Address && h.Second*1e9 >= s.FromNs+connection.TapLateNs &&
-			h.Second*1e9 <= s.ToNs-1e9 {
+		if h.Source == recording.SourceTap && h.Node == n.Address && h.Second >= (s.FromNs+connection.TapLateNs)/1e9 &&
+			h.Second <= s.ToNs/1e9-1 {
 			return true
 		}
 	}

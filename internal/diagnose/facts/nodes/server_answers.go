@@ -28,8 +28,8 @@ func lastAnswerOfAny(c *facts.Case) (last int64) {
 	return last
 }
 
-// answerTimes are the times at which this node was seen to answer anybody, sorted: slowpath's own calls, INFO, and calls
-// of its clients.
+// answerTimes are the times at which this node was seen to answer anybody, sorted: slowpath's own calls, INFO, and
+// calls of its clients.
 func answerTimes(n *facts.Node) []int64 { return facts.Once(n, "answers", findAnswerTimes) }
 
 func findAnswerTimes(n *facts.Node) (times []int64) {
