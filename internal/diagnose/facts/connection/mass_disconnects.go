@@ -2,7 +2,9 @@ package connection
 
 import (
 	"cmp"
+	"math"
 	"slices"
+	"sort"
 
 	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
@@ -49,12 +51,18 @@ func MassDisconnects(n *facts.Node, callers []*caller.Caller) []MassDisconnect {
 			l.Callers = append(l.Callers, k.Owner)
 		}
 	}
-	for i := range out {
-		until := out[i].FromNs + degree.Many*int64(degree.Long) // longer than backoffs
-		if i+1 < len(out) {
-			until = min(until, out[i+1].FromNs)
+	opened := map[*caller.Caller][]*caller.Conn{}
+	next, nextMass := int64(math.MaxInt64), int64(math.MaxInt64)
+	for i := range slices.Backward(out) {
+		l := &out[i]
+		until := l.FromNs + degree.Many*int64(degree.Long) // longer than backoffs
+		if len(l.Conns) >= degree.Many {
+			l.findReopened(opened, min(until, nextMass)) // whatever straggles behind it
+			nextMass = l.FromNs
+		} else {
+			l.findReopened(opened, min(until, next))
 		}
-		out[i].findReopened(until)
+		next = l.FromNs
 	}
 	return out
 }
@@ -72,11 +80,20 @@ func reopened(n *facts.Node, callers []*caller.Caller) map[*caller.Conn]bool {
 
 // findReopened collects what the callers opened until then and kept. It may be more than they are known to have had:
 // connections that were not used during the watch are not known.
-func (l *MassDisconnect) findReopened(until int64) {
+func (l *MassDisconnect) findReopened(opened map[*caller.Caller][]*caller.Conn, until int64) {
+	dialNs := func(k *caller.Conn) int64 { return k.OpenNs - k.DialNs }
 	for _, c := range l.Callers {
-		for _, k := range c.Opened() {
-			kept := k.CloseNs == 0 || k.ClosedBy != recording.Client
-			if from := k.OpenNs - k.DialNs; kept && from >= l.FromNs && from < until {
+		list, known := opened[c]
+		if !known {
+			list = c.Opened()
+			slices.SortStableFunc(list, func(a, b *caller.Conn) int { return cmp.Compare(dialNs(a), dialNs(b)) })
+			opened[c] = list
+		}
+		for _, k := range list[sort.Search(len(list), func(i int) bool { return dialNs(list[i]) >= l.FromNs }):] {
+			if dialNs(k) >= until {
+				break
+			}
+			if k.CloseNs == 0 || k.ClosedBy != recording.Client {
 				l.Reopened = append(l.Reopened, k)
 			}
 		}

@@ -87,9 +87,9 @@ func (r Redial) Reused() bool {
 	return most*int64(len(r.Closed)) >= degree.Several*all
 }
 
-// PoolOverflows reports whether the caller closes connections while it has others, soon, not after a time that is a
-// limit, and not each after the same number of calls, as a program does that opens a connection per job. It does not
-// dial while those are idle, as with connections that are leaked, or not of one pool.
+// PoolOverflows reports whether the caller closes connections while it has others, soon and often, not after a time
+// that is a limit, and not each after the same number of calls, as a program does that opens a connection per job. It
+// does not dial while those are idle, as with connections that are leaked, or not of one pool.
 //
 // One that a pool has no room for is closed when it is returned: redigo, Jedis and go-redis v9 take 0.01 to 1.3 times a
 // call for that on a busy host, in the median. One that is closed much later was tested when it was to be borrowed, or
