@@ -65,9 +65,9 @@ const (
 	byInfo         = "info"
 )
 
-// minSuspectNs is the shortest occurrence that becomes a suspect: what is shorter is within the normal spread of calls.
+// MinSuspectNs is the shortest occurrence that becomes a suspect: what is shorter is within the normal spread of calls.
 // Bound: guess, a fifth of the automatic threshold.
-const minSuspectNs = int64(time.Millisecond)
+const MinSuspectNs = int64(time.Millisecond)
 
 // findSuspects lists the suspects, longest first.
 func findSuspects(rec *recording.Recording, threads map[string]*mainThread) []Suspect {

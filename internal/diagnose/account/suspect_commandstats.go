@@ -76,7 +76,7 @@ func (c counted) suspect() (Suspect, bool) {
 	}
 	hidden := c.totalNs - 2*c.calls*c.baselineNs
 	switch {
-	case s.DurationNs >= minSuspectNs:
+	case s.DurationNs >= MinSuspectNs:
 		return s, !c.logged || c.calls > 1
 	case Introspection(c.command) && c.totalNs >= introspectionShare*float64(c.ToNs-c.FromNs):
 		s.Own = false

@@ -240,7 +240,7 @@ func (m *matcher) mergeRecords(works []Suspect) {
 		s := &m.records[i]
 		each, left := max(s.DurationNs, 1), m.leftNs[i]
 		switch {
-		case left < min(minSuspectNs, each):
+		case left < min(MinSuspectNs, each):
 			s.Merged = true
 		case s.Count > 1 && left < each*int64(s.Count):
 			s.Count = max(1, int(left/each))
@@ -255,7 +255,7 @@ func (m *matcher) mergeRecords(works []Suspect) {
 // timesOne reports whether a record has the time of one occurrence.
 func timesOne(s *Suspect) bool {
 	return s.Source == bySlowlog || s.Source == byLatency || s.Kind == KindFork ||
-		s.Source == byCommandstats && s.DurationNs >= minSuspectNs
+		s.Source == byCommandstats && s.DurationNs >= MinSuspectNs
 }
 
 // holdsWork reports whether the window of a record holds work of its length: then the tap saw it, whichever work it

@@ -16,7 +16,7 @@ func workSuspects(rec *recording.Recording, threads map[string]*mainThread) []Su
 			continue
 		}
 		for _, w := range threads[node].works {
-			if w.OnCPUNs >= minSuspectNs {
+			if w.OnCPUNs >= MinSuspectNs {
 				out = append(out, newWorkSuspect(w.Event, w.ActivityDetail))
 			}
 		}

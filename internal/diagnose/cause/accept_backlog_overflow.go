@@ -45,7 +45,7 @@ func explainBacklog(n *facts.Node) *Finding {
 		f.doubt(recording.SourceHost, b.MaxQueue, "connections",
 			"the queue was not seen full, and the drops are counted for all listeners of the network namespace")
 	}
-	if c := connection.ChurnOf(n); c.Many() && b.Limit >= connection.DefaultBacklog && c.PerSecond >= b.Limit {
+	if c := connection.ChurnOf(n); b.Limit >= connection.DefaultBacklog && c.PerSecond >= b.Limit {
 		f.weaken(1)
 		f.doubt(recording.SourceServer, c.PerSecond, "per second",
 			"the queue holds the usual %.0f connections; callers open %.0f per second", b.Limit, c.PerSecond)

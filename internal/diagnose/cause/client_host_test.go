@@ -248,7 +248,7 @@ func TestUnreachableAddressBySockets(t *testing.T) {
 		},
 		{name: "its connections were not seen, nor did the server get any", rec: quiet().dials(8, 900, false, 0)},
 		{name: "twice", rec: quiet().dials(2, 900, true, 8)},
-		{name: "a small part of its time", rec: quiet().dials(3, 600, true, 8)},
+		{name: "a small part of its time", rec: quiet().dials(3, 300, true, 8)},
 	})
 	tapped := quiet().dials(8, 900, true, 8)
 	tapped.tapped()

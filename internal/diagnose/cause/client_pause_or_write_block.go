@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/hosts"
@@ -47,7 +48,7 @@ func explainPause(n *facts.Node) *Finding {
 			caller.AllClientsListed(n))
 	stalled := stall.Matters() && (p.Reported() || most)
 	unseen := stall.AllBlocked && !hosts.PacketLossOf(n).SeenOnPort && (stall.LoopIdle() || !stall.HostWatched &&
-		stall.LoggedShare < mainthread.MaxLoggedShare &&
+		stall.LoggedShare < degree.Most &&
 		p.ClientCommands >= minStalls)
 	// a server that counts no CLIENT PAUSE, and was seen to read calls and sleep
 	unseen = unseen || kept.Matters() && p.ClientCommands >= minStalls

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/facts/nodes"
@@ -21,7 +22,7 @@ func (f *Finding) supportAlone(n *facts.Node) {
 			return
 		}
 	}
-	if samples >= nodes.MinFanoutSamples {
+	if samples >= degree.Several {
 		f.support(recording.SourceTap, float64(held), "looks",
 			"its callers asked one node at a time: in %d of %d samples of slow calls that waited, another node was "+
 				"asked at the same time (by chance up to %.0f)", held, samples, math.Ceil(chance))

@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -119,7 +120,7 @@ func (f *Finding) supportShortLived(n *facts.Node) {
 		}
 		byWho[who]++
 	}
-	if closed < connection.MinClosedConns {
+	if closed < degree.Many {
 		return
 	}
 	sort.Slice(ages, func(i, j int) bool { return ages[i] < ages[j] })

@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/facts/nodes"
@@ -53,7 +54,7 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 		return nil
 	}
 	in := nodes.InlineFetches(c)
-	if asked.Share < nodes.MinRefreshShare && in.WaitsForMap(r.Moved) {
+	if asked.Share < degree.Part && in.WaitsForMap(r.Moved) {
 		// the servers are hardly loaded by it: the cost is that calls wait for the map (inline-rediscovery)
 		return nil
 	}
@@ -73,7 +74,7 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	f.support(recording.SourceServer, calls, "calls",
 		"the map was requested %.0f times (%s, %s of server time each): %s for each MOVED", calls, asked.Command,
 		format.Brief(int64(usec*1e3/calls)), format.Rounded(calls/r.Moved))
-	if asked.Share >= nodes.MinRefreshShare {
+	if asked.Share >= degree.Part {
 		f.support(recording.SourceServer, asked.Share, "of the time",
 			"%s: that takes %.1f %% of its main thread's time", busiest.Address, asked.Share*100)
 	}
@@ -86,7 +87,7 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 				"refresh, or ask a node that is behind) get MOVED as well")
 	}
 	f.supportWaitsForMap(in)
-	if in.Library != "" && !in.Guessed && asked.Share < nodes.MinRefreshShare {
+	if in.Library != "" && !in.Guessed && asked.Share < degree.Part {
 		// that they fetched the map less often than the library would does not prove that no call waited
 		f.weaken(1)
 	}

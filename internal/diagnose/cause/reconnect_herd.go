@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -35,8 +36,7 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 	var back []*caller.Conn
 	var spans facts.Spans
 	for _, l := range connection.MassDisconnects(n, callers) {
-		if len(l.Conns) < connection.MinHerd || len(l.Reopened) < connection.MinHerd ||
-			facts.MaxOverlap(connection.Openings(l.Reopened)) < connection.MinHerdConcurrent {
+		if len(l.Conns) < degree.Many || facts.MaxOverlap(connection.Openings(l.Reopened)) < degree.Many {
 			continue
 		}
 		herds, back = append(herds, l), append(back, l.Reopened...)
@@ -172,7 +172,7 @@ func herdByCounters(n *facts.Node) *Finding {
 		}
 		open, _ := n.Series(series.ConnectedClients).At(to)
 		cut := restarted || ownCut(n, facts.Span{FromNs: from, ToNs: to})
-		if came < connection.MinHerd+timesTypical*typical || open < came/stayed || !cut {
+		if came < degree.Many+timesTypical*typical || open < came/stayed || !cut {
 			continue
 		}
 		if most = max(most, came); restarted {

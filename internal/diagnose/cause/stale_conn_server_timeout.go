@@ -3,6 +3,7 @@ package cause
 import (
 	"fmt"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -92,8 +93,8 @@ const (
 func staleByCounters(n *facts.Node) *Finding {
 	limit := n.IdleLimitNs()
 	c := connection.ChurnOf(n)
-	if limit == 0 || n.Seconds()*1e9 < staleWatches*float64(limit) || c.PerSecond*n.Seconds() < connection.MinHerd/2 ||
-		c.PerSecond >= connection.MinChurn || c.CommandsPerConn > staleCalls || c.Share() < staleShare {
+	if limit == 0 || n.Seconds()*1e9 < staleWatches*float64(limit) || c.PerSecond*n.Seconds() < degree.Many ||
+		c.PerSecond >= degree.Many || c.CommandsPerConn > staleCalls || c.Share() < staleShare {
 		return nil
 	}
 	f := &Finding{Of: n.Ledger.Calls()}

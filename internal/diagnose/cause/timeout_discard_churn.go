@@ -40,7 +40,7 @@ func explainTimeouts(n *facts.Node) *Finding {
 		lost[s.Client] = lost[s.Client] || s.Retransmits >= connection.UnansweredRetransmits
 	}
 	unanswered := connection.NeverAnswered(n, callers) // no timeout would have been long enough for those either
-	for _, r := range connection.Redials(n, callers, func(k *caller.Conn) bool {
+	for _, r := range connection.Redials(callers, func(k *caller.Conn) bool {
 		return k.ClosedWaiting() && !lost[k.Client] && !unanswered[k]
 	}) {
 		found, cost = append(found, r.Caller), cost+r.CostNs()

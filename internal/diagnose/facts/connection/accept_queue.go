@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -45,20 +46,18 @@ func findAcceptQueue(n *facts.Node) AcceptQueue {
 			b.KeptRetransmitted++
 		}
 	}
-	slow, kept := 0, 0
+	slow := 0
 	for _, a := range n.Ledger.Slow {
 		if a.Call.Node == n.Address && a.Call.Source == recording.SourceProbe && a.Call.Conn == "kept" {
 			slow++
 		}
 	}
-	if p, ok := n.Ledger.Path(n.Address, "kept"); ok {
-		kept = p.Calls
-	}
-	b.KeptSlow = float64(slow) > keptSlowShare*float64(kept)
+	kept, _ := n.Ledger.Path(n.Address, "kept")
+	b.KeptSlow = float64(slow) > degree.Part*float64(kept.Calls)
 	full := b.Limit > 0 && b.MaxQueue >= b.Limit
-	// A queue this short fills and drains between two polls; then the drops are attributed to it only if many
-	// connections come, and nothing else is lost.
-	short := b.Limit > 0 && b.Limit < DefaultBacklog && b.MaxQueue >= b.Limit/2 && ChurnOf(n).Many()
+	// A queue this short fills and drains between two polls; then the drops are attributed to it only if as many
+	// connections come per second, and nothing else is lost.
+	short := b.Limit > 0 && b.Limit < DefaultBacklog && b.MaxQueue >= b.Limit/2 && ChurnOf(n).PerSecond >= b.Limit
 	// Each late connection was dropped once at least.
 	b.LateDials = DialsOf(n).Late
 	late := b.LateDials > 0 && float64(b.LateDials) <= b.Drops
@@ -70,7 +69,3 @@ func findAcceptQueue(n *facts.Node) AcceptQueue {
 // Linux 5.4; tcp-backlog 511).
 // Bound: kernel, SOMAXCONN before Linux 5.4.
 const DefaultBacklog = 128
-
-// keptSlowShare: where a larger share of the calls on the probe's kept connection is slow, the event loop was held up.
-// Bound: guess.
-const keptSlowShare = 0.1

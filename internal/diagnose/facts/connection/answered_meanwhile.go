@@ -1,22 +1,13 @@
 package connection
 
 import (
-	"iter"
+	"cmp"
 	"slices"
 	"sort"
-	"sync"
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 )
-
-// answers are signs that the server answered somebody.
-type answers struct {
-	requests []request // of single calls, from the request to the reply, by their begin
-	callers  []*caller.Caller
-	startNs  int64 // of the watch
-	steps    func() connSteps
-}
 
 // request is a call from its send to its reply.
 type request struct {
@@ -24,120 +15,34 @@ type request struct {
 	from, to int64
 }
 
-// connStep is the use of a connection from one sample to the next.
-type connStep struct {
-	conn *caller.Conn
-	caller.TimelineStep
-}
-
-// answersIn collects the calls of the node's connections.
-func answersIn(n *facts.Node, callers []*caller.Caller) *answers {
-	a := &answers{callers: callers, startNs: n.StartNs}
-	a.steps = sync.OnceValue(a.findSteps)
+// answeredRequests are those of the node's connections, by their begin: signs that the server answered somebody.
+func answeredRequests(n *facts.Node, callers []*caller.Caller) (out []request) {
 	for _, c := range n.Rec.Calls {
 		if c.Node == n.Address && c.Error == "" {
-			a.requests = append(a.requests, request{c.Conn, c.StartNs, c.EndNs})
+			out = append(out, request{c.Conn, c.StartNs, c.EndNs})
 		}
 	}
 	for _, c := range callers {
 		for _, k := range c.Conns {
 			if k.Handshake != nil { // its first round trips
-				a.requests = append(a.requests, request{k.Client, k.OpenNs, k.OpenNs + k.FirstReplyNs - k.DialNs})
+				out = append(out, request{k.Client, k.OpenNs, k.OpenNs + k.FirstReplyNs - k.DialNs})
 			}
 		}
 	}
-	sort.Slice(a.requests, func(i, j int) bool { return a.requests[i].from < a.requests[j].from })
-	return a
+	slices.SortFunc(out, func(a, b request) int { return cmp.Compare(a.from, b.from) })
+	return out
 }
 
-// connSteps finds the steps at a time without going through all of them: callers that give up are asked one by one.
-type connSteps struct {
-	all  []connStep
-	at   map[int64][]int32 // by bucketOf: places in all, in order
-	long []int32           // places of those that touch more than two buckets
-}
-
-// bucketOf is the bucket of a time, each some steps long: 2^32 ns are 4.3 s.
-func bucketOf(ns int64) int64 { return ns >> 32 }
-
-// findSteps are those of the connections from one sample to the next. They are many, and rarely needed.
-func (a *answers) findSteps() connSteps {
-	s := connSteps{at: map[int64][]int32{}}
-	for _, c := range a.callers {
-		for _, k := range c.Conns {
-			for step := range caller.StepsOf(k, a.startNs) {
-				s.add(connStep{k, step})
-			}
-		}
-	}
-	return s
-}
-
-func (s *connSteps) add(step connStep) {
-	place, first, last := int32(len(s.all)), bucketOf(step.FromNs), bucketOf(step.ToNs)
-	s.all = append(s.all, step)
-	if last > first+1 {
-		s.long = append(s.long, place)
-		return
-	}
-	for b := first; b <= last; b++ {
-		s.at[b] = append(s.at[b], place)
-	}
-}
-
-// around yields the steps from before a time to after another, in their order.
-func (s *connSteps) around(from, to int64) iter.Seq[connStep] {
-	return func(yield func(connStep) bool) {
-		places := s.at[bucketOf(from)]
-		if len(s.long) > 0 {
-			places = slices.Concat(places, s.long)
-			slices.Sort(places)
-		}
-		for _, i := range places {
-			if l := s.all[i]; l.FromNs <= from && l.ToNs >= to && !yield(l) {
-				return
-			}
-		}
-	}
-}
-
-// during reports whether calls on other connections were answered between two times.
-func (a *answers) during(not *caller.Conn, from, to int64) bool {
-	at, _ := slices.BinarySearchFunc(a.requests, from, func(s request, t int64) int {
-		if s.from < t {
-			return -1
-		}
-		return 1
-	})
-	for _, s := range a.requests[at:] {
+// answeredMeanwhile reports whether requests on other connections were answered between two times.
+func answeredMeanwhile(all []request, not *caller.Conn, from, to int64) bool {
+	at := sort.Search(len(all), func(i int) bool { return all[i].from >= from })
+	for _, s := range all[at:] {
 		if s.from >= to {
 			break
 		}
-		if s.conn != not.Client && s.to < to {
+		if s.to < to && s.conn != not.Client {
 			return true
 		}
 	}
-	return a.flowed(not, from, to)
+	return false
 }
-
-// flowed reports whether calls on other connections cannot have stood still between two times: if those that came at
-// their rate in that time had each waited for its end, they would have been in flight for longer than they were in the
-// whole steps around it.
-func (a *answers) flowed(not *caller.Conn, from, to int64) bool {
-	t := float64(to - from)
-	var perNs, inFlight float64
-	steps := a.steps()
-	for l := range steps.around(from, to) {
-		if l.conn == not {
-			continue
-		}
-		perNs += float64(l.Calls) / float64(l.ToNs-l.FromNs)
-		inFlight += float64(l.InFlightNs)
-	}
-	return perNs*t >= minExpectedCalls && inFlight < perNs*t*t/2/2
-}
-
-// minExpectedCalls is how many calls should have come meanwhile: that none of so many came by chance has a probability
-// below 1 % (Poisson).
-// Bound: statistics, exp(-5) is 0.7 %.
-const minExpectedCalls = 5

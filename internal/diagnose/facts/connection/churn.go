@@ -1,28 +1,10 @@
 package connection
 
 import (
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/recording/series"
-)
-
-// Bounds of churn. Health checks open a few connections per second; a pool that grows opens many that stay.
-const (
-	// MinChurn is the rate of connections that are opened and closed again, per second, from which they can matter.
-	// Bound: guess.
-	MinChurn = 10.0
-	// minChurnShare is the least share of the callers' time that opening them must take.
-	// Bound: guess.
-	minChurnShare = 0.15
-	// manyChurn is the rate per second that is a burden whatever else the server does …
-	// Bound: guess.
-	manyChurn = 100.0
-	// … unless each connection is used for this many commands.
-	// Bound: guess.
-	maxCommandsOfMany = 200.0
-	// fewCommands is what a caller is assumed to send on a connection that it does not keep, where others send most.
-	// Bound: guess.
-	fewCommands = 5.0
 )
 
 // Churn is connections that are opened and closed all the time, without slowpath's own.
@@ -37,37 +19,34 @@ type Churn struct {
 	AppCallsPerConn float64
 }
 
-// Many reports whether so many come and go (manyChurn) that some callers must open one for each few commands
-// (fewCommands), even if others keep theirs and send most.
-func (c Churn) Many() bool {
-	return c.PerSecond >= manyChurn && c.CommandsPerConn <= maxCommandsOfMany && c.AppCallsPerConn <= fewCommands
+// manyChurn is the rate of connections per second from which some callers must open one for each few commands, unless
+// the server executes as many for each of them.
+// Bound: guess, a histogram of the calls of connections of many recordings with the tap would measure it.
+const manyChurn = 100
+
+func (c Churn) many() bool {
+	return c.PerSecond >= manyChurn && c.CommandsPerConn <= manyChurn && c.AppCallsPerConn <= degree.Many
 }
 
 // Share is the part of their time that callers of such connections spend on opening them.
 func (c Churn) Share() float64 {
-	if c.PerSecond <= 0 {
+	if c.PerSecond <= 0 || c.OpeningNs <= 0 {
 		return 0
 	}
-	commands := max(c.CommandsPerConn, 1)
-	if c.Many() {
-		commands = min(commands, fewCommands)
+	commands := c.CommandsPerConn
+	switch { // others may keep their connections, and send most
+	case c.AppCallsPerConn > 0:
+		commands = min(commands, c.AppCallsPerConn)
+	case c.many():
+		commands = min(commands, degree.Many)
 	}
-	return float64(c.OpeningNs) / (float64(c.OpeningNs) + commands*float64(c.CallNs))
+	return float64(c.OpeningNs) / (float64(c.OpeningNs) + max(commands, 1)*float64(c.CallNs))
 }
 
-// Matters reports whether callers notice it (MinChurn and minChurnShare), or the server does (Many).
+// Matters reports whether callers can notice it, or the server: health checks open a few connections per second.
 func (c Churn) Matters() bool {
-	return c.PerSecond >= MinChurn && c.Share() >= minChurnShare || c.Many()
+	return c.PerSecond >= degree.Many && c.Share() >= degree.Part || c.many()
 }
-
-// Noticed is LossNoticed of the churn.
-func (c Churn) Noticed(n *facts.Node) bool {
-	return n.LossNoticed(c.OpeningNs, c.PerSecond*float64(c.OpeningNs)*n.Seconds())
-}
-
-// MinClosedConns is the least number of closed connections that is worth a line of evidence.
-// Bound: arithmetic, it decides what is listed.
-const MinClosedConns = 10
 
 // ChurnOf counts connections that were opened and closed again. Those that stayed are a pool that grows.
 func ChurnOf(n *facts.Node) Churn { return facts.Once(n, "churn", findChurn) }
@@ -86,14 +65,13 @@ func findChurn(n *facts.Node) Churn {
 	}
 	gone := received.Growth() - stayed - own.Fresh
 	c := Churn{PerSecond: max(gone, 0) / seconds}
-	commands := n.Growth(series.TotalCommandsProcessed) - 2*own.Fresh - own.Kept -
-		commandsPerPoll*n.Growth(series.OwnPolls)
+	commands := n.Growth(series.TotalCommandsProcessed) - CommandsPerFresh*own.Fresh - own.Kept
 	c.CommandsPerConn = max(commands, 0) / max(gone, 1)
 	var closed []*caller.Conn
 	for _, by := range caller.Callers(n) {
 		closed = append(closed, by.ConnsWhere(func(k *caller.Conn) bool { return k.OpenNs > 0 && k.CloseNs > 0 })...)
 	}
-	if len(closed) >= MinClosedConns {
+	if len(closed) >= degree.Many {
 		c.AppCallsPerConn = float64(caller.PercentilesOf(closed, (*caller.Conn).AppCalls).Median)
 	}
 	c.ConnectionCost = ConnectionCostOf(n)

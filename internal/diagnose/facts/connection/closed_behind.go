@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 )
@@ -22,16 +23,12 @@ type closeBehind struct {
 	atNs int64
 }
 
-// closedTogetherNs is the longest time in nanoseconds that a proxy takes to close a connection of a client after the
-// server behind it has closed its own.
-// Bound: guess, as long as a busy proxy takes to run.
-const closedTogetherNs = int64(20e6)
-
-// ClosedBehind finds what a server behind the node, another watched one, closed right before a time; false for nothing.
+// ClosedBehind finds what a server behind the node, another watched one, closed right before a time: a proxy closes its
+// client's connection at once then. False for nothing.
 func ClosedBehind(n *facts.Node, atNs int64) (b Behind, ok bool) {
 	list := facts.Once(n, "closed behind", findClosedBehind)
 	i, _ := slices.BinarySearchFunc(list, atNs+1, func(c closeBehind, at int64) int { return cmp.Compare(c.atNs, at) })
-	if i == 0 || atNs-list[i-1].atNs > closedTogetherNs {
+	if i == 0 || atNs-list[i-1].atNs > int64(degree.AtOnce) {
 		return b, false
 	}
 	return list[i-1].Behind, true

@@ -3,22 +3,10 @@ package connection
 import (
 	"slices"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/recording"
-)
-
-const (
-	// minSerialDials is how many dials one after the other are no chance.
-	// Bound: guess.
-	minSerialDials = 8
-	// maxSerialGap is what may lie between two of them, as a part of the one before: a lock that is handed on takes
-	// microseconds.
-	// Bound: guess.
-	maxSerialGap = 0.2
-	// minSerialDialNs is the time in nanoseconds from which a dial is worth waiting for.
-	// Bound: guess.
-	minSerialDialNs = int64(1e6)
 )
 
 // DialBurst is a group of connections that one caller opened together to fill its pool.
@@ -32,29 +20,17 @@ type DialBurst struct {
 
 // DialBursts are the groups of dials with which callers filled their pools, without connections that replace others.
 func DialBursts(n *facts.Node, callers []*caller.Caller) []DialBurst {
-	back := map[*caller.Conn]bool{}
-	for _, l := range MassDisconnects(n, callers) {
-		for _, k := range l.Reopened {
-			back[k] = true
-		}
-	}
+	back := reopened(n, callers)
 	var out []DialBurst
 	for _, c := range callers {
-		var fresh []*caller.Conn
 		ended := len(c.ConnsWhere(func(k *caller.Conn) bool {
-			return k.ClosedBy == recording.Client && k.CloseNs > 0 ||
-				k.ServerClosedNs > 0
+			return k.ClosedBy == recording.Client && k.CloseNs > 0 || k.ServerClosedNs > 0
 		}))
-		for _, k := range c.Opened() {
-			if !back[k] && !k.OpenedAheadOfUse(c.RoundTripNs()) && k.Handshake != nil {
-				fresh = append(fresh, k)
-			}
-		}
-		if len(fresh) < minSerialDials || 2*ended > len(fresh) {
+		fresh := introducedInNeed(c, back)
+		if len(fresh) < degree.Many || 2*ended > len(fresh) {
 			continue // they are opened and closed all the time, by the pool or by jobs
 		}
-		slices.SortStableFunc(fresh,
-			func(a, b *caller.Conn) int { return int(a.Opening().FromNs - b.Opening().FromNs) })
+		slices.SortStableFunc(fresh, byOpening)
 		out = append(out, concurrentBursts(c, fresh)...)
 		out = append(out, serialBursts(c, fresh)...)
 	}
@@ -66,7 +42,7 @@ func concurrentBursts(c *caller.Caller, fresh []*caller.Conn) (out []DialBurst) 
 	var group []*caller.Conn
 	until := int64(0)
 	flush := func() {
-		if len(group) >= MinHerd && facts.MaxOverlap(Openings(group)) >= MinHerdConcurrent {
+		if facts.MaxOverlap(Openings(group)) >= degree.Many {
 			out = append(out, DialBurst{Caller: c, Conns: group})
 		}
 		group = nil
@@ -82,23 +58,20 @@ func concurrentBursts(c *caller.Caller, fresh []*caller.Conn) (out []DialBurst) 
 	return out
 }
 
-// serialBursts are the runs of dials of which each began when the one before was done.
+// serialBursts are the runs of dials of which each began when the one before was done: a lock that is handed on takes
+// microseconds.
 func serialBursts(c *caller.Caller, fresh []*caller.Conn) (out []DialBurst) {
 	var row []*caller.Conn
 	flush := func() {
-		if len(row) >= minSerialDials {
+		if len(row) >= degree.Many {
 			out = append(out, DialBurst{Caller: c, Conns: row, Serial: true})
 		}
 		row = nil
 	}
 	for _, k := range fresh {
-		if k.DialNs < minSerialDialNs {
-			flush()
-			continue
-		}
 		if last := len(row) - 1; last >= 0 {
 			gap := k.OpenNs - k.DialNs - row[last].OpenNs
-			if gap < 0 || float64(gap) > maxSerialGap*float64(row[last].DialNs) {
+			if gap < 0 || float64(gap) > degree.Part*float64(row[last].DialNs) {
 				flush()
 			}
 		}

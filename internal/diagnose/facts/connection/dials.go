@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
@@ -9,10 +10,6 @@ import (
 // (TCP_TIMEOUT_INIT).
 // Bound: kernel, TCP_TIMEOUT_INIT.
 const SYNTimeoutNs = 1e9
-
-// lateDialNs is from when on the SYN of a dial was retransmitted.
-// Bound: guess, SYNTimeoutNs less a tenth: the tap begins to count after the SYN was sent.
-const lateDialNs = int64(SYNTimeoutNs * 9 / 10)
 
 // Dials are the connections that the tap saw the clients of this host make to a node.
 type Dials struct {
@@ -36,7 +33,7 @@ func findDials(n *facts.Node) Dials {
 			continue
 		}
 		dials.Count++
-		if e.DialNs >= lateDialNs {
+		if float64(e.DialNs) >= degree.NearlyAll*SYNTimeoutNs { // the tap begins to count after the SYN was sent
 			dials.Late++
 			dials.MaxLateNs = max(dials.MaxLateNs, e.DialNs)
 			dials.LateByProgram[e.Comm]++

@@ -7,28 +7,16 @@ import (
 	"strconv"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/recording"
 )
 
-const (
-	// maxQueryToDialNs is the longest time from an answer to the dial that it was for. A query of two questions may end
-	// a little later.
-	// Bound: guess.
-	maxQueryToDialNs = int64(20e6)
-	// maxTwinGapNs is the longest time between the questions for IPv4 and IPv6, which are sent one after the other, and
-	// both of which one dial waits for.
-	// Bound: guess.
-	maxTwinGapNs = int64(500e3)
-	// UnansweredQueryNs is the shortest time after which resolvers repeat a question: 1 s (resolv.conf(5), options
-	// timeout); 5 s by default.
-	// Bound: library, the least value of the option timeout of resolv.conf(5).
-	UnansweredQueryNs = int64(1e9)
-	// maxRetryGapNs is the longest time from the end of a query to the one that repeats it.
-	// Bound: guess.
-	maxRetryGapNs = int64(1e6)
-)
+// UnansweredQueryNs is the shortest time after which resolvers repeat a question: 1 s (resolv.conf(5), options
+// timeout); 5 s by default.
+// Bound: library, the least value of the option timeout of resolv.conf(5).
+const UnansweredQueryNs = int64(1e9)
 
 // DNSClient is a caller with the DNS queries that it waited for.
 type DNSClient struct {
@@ -55,27 +43,28 @@ type DNSServer struct {
 	Answers int
 }
 
-// Silent reports whether a server was asked, and did not answer anybody.
-func (s *DNSServer) Silent() bool { return s.Answers == 0 && s.Unanswered > 0 }
-
 // SilentServer is the server without any answer that most questions were lost on; nil where there is none.
-func (a *DNSClient) SilentServer() (worst *DNSServer) {
-	for _, address := range slices.Sorted(maps.Keys(a.Servers)) {
-		if s := a.Servers[address]; s.Silent() && (worst == nil || s.Unanswered > worst.Unanswered) {
-			worst = s
+func (a *DNSClient) SilentServer() *DNSServer {
+	return a.most(func(s *DNSServer) int {
+		if s.Answers > 0 {
+			return 0
 		}
-	}
-	return worst
+		return s.Unanswered
+	})
 }
 
 // AnsweringServer is the one that answered most; nil where none is known.
-func (a *DNSClient) AnsweringServer() (best *DNSServer) {
+func (a *DNSClient) AnsweringServer() *DNSServer {
+	return a.most(func(s *DNSServer) int { return s.Answers })
+}
+
+func (a *DNSClient) most(count func(*DNSServer) int) (top *DNSServer) {
 	for _, address := range slices.Sorted(maps.Keys(a.Servers)) {
-		if s := a.Servers[address]; s.Answers > 0 && (best == nil || s.Answers > best.Answers) {
-			best = s
+		if s := a.Servers[address]; count(s) > 0 && (top == nil || count(s) > count(top)) {
+			top = s
 		}
 	}
-	return best
+	return top
 }
 
 // DialAfterQuery is a dial with the DNS query that it waited for.
@@ -166,12 +155,11 @@ func DNSClients(n *facts.Node, callers []*caller.Caller) (out []*DNSClient) {
 // queryBefore finds the query that ended last before a dial began; each query is for one dial.
 func queryBefore(all []dnsQuery, dial int64) (int, bool) {
 	for i := sort.Search(len(all), func(i int) bool { return all[i].ToNs > dial }) - 1; i >= 0 &&
-		dial-all[i].ToNs <= maxQueryToDialNs; i-- {
+		atOnce(dial-all[i].ToNs); i-- {
 		if !all[i].used {
 			all[i].used = true
-			for j := i - 1; j >= 0 && all[i].ToNs-all[j].ToNs <= maxQueryToDialNs; j-- {
-				d := all[i].FromNs - all[j].FromNs
-				if d >= -maxTwinGapNs && d <= maxTwinGapNs && all[i].mayBeOf(all[j]) {
+			for j := i - 1; j >= 0 && atOnce(all[i].ToNs-all[j].ToNs); j-- { // for IPv4 and IPv6
+				if atOnce(all[i].FromNs-all[j].FromNs) && all[i].mayBeOf(all[j]) {
 					all[j].used = true
 					break
 				}
@@ -181,6 +169,9 @@ func queryBefore(all []dnsQuery, dial int64) (int, bool) {
 	}
 	return 0, false
 }
+
+// atOnce reports whether two things happened so soon after each other that one follows from the other.
+func atOnce(ns int64) bool { return max(ns, -ns) <= int64(degree.AtOnce) }
 
 // mayBeOf reports whether two queries can be of the same lookup: those of two threads are where a goroutine made them.
 func (q dnsQuery) mayBeOf(o dnsQuery) bool {
@@ -192,10 +183,9 @@ func (q dnsQuery) mayBeOf(o dnsQuery) bool {
 func firstAsked(all []dnsQuery, i int) (from int64, repeated bool) {
 	last := all[i]
 	for j := i - 1; j >= 0; j-- {
-		if d := last.FromNs - all[j].ToNs; d >= -maxRetryGapNs && d <= maxRetryGapNs && !all[j].answered &&
-			all[j].ToNs-all[j].FromNs >= UnansweredQueryNs/2 && last.mayBeOf(all[j]) {
-			last, repeated = all[j], true
-			all[j].used = true
+		q := &all[j]
+		if atOnce(last.FromNs-q.ToNs) && !q.answered && q.ToNs-q.FromNs >= UnansweredQueryNs/2 && last.mayBeOf(*q) {
+			last, repeated, q.used = *q, true, true
 		}
 	}
 	return last.FromNs, repeated || !last.answered || last.ToNs-last.FromNs >= UnansweredQueryNs
@@ -205,14 +195,6 @@ func firstAsked(all []dnsQuery, i int) (from int64, repeated bool) {
 func (a *DNSClient) QueryNs() (ns int64) {
 	for _, d := range a.Dials {
 		ns += d.QueryNs
-	}
-	return ns
-}
-
-// dnsQueryNs is the time in nanoseconds that callers waited for DNS queries in order to dial this node.
-func dnsQueryNs(n *facts.Node, callers []*caller.Caller) (ns int64) {
-	for _, a := range DNSClients(n, callers) {
-		ns += a.QueryNs()
 	}
 	return ns
 }

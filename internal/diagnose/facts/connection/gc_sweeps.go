@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 )
@@ -16,44 +17,29 @@ type GCSweep struct {
 	Conns []*caller.Conn
 }
 
-const (
-	// maxSweepGapNs is the longest time between two closes of one sweep: they are made one after the other by one
-	// thread, which may lose its CPU for some time slices. Measured: 39 connections of redigo within 3 ms (Go 1.26).
-	// Bound: noted, 3 ms with redigo, and some time slices.
-	maxSweepGapNs = int64(20e6)
-	// maxLeftShare is the largest share of leaked connections that a sweep may leave: a collector takes all that was
-	// leaked by then. What it left and took later was still referred to.
-	// Bound: guess.
-	maxLeftShare = 0.1
-)
-
 // gcSweeps are the sweeps of a garbage collector: of connections that were idle during dials, whose idle times are no
 // limit, and each of all that was leaked by then. A client object that is closed with all of its connections leaves
 // those of others; a pool's reaper closes nothing early.
 func gcSweeps(c *caller.Caller, dials []int64) []GCSweep {
-	all := slices.DeleteFunc(closingSweeps(c), func(s GCSweep) bool {
-		return len(idleDuringDials(s.Conns,
-			dials)) == 0
-	})
+	all := closingSweeps(c)
+	all = slices.DeleteFunc(all, func(s GCSweep) bool { return len(idleDuringDials(s.Conns, dials)) == 0 })
 	var swept []*caller.Conn
 	for _, s := range all {
 		swept = append(swept, s.Conns...)
 	}
 	lost := idleDuringDials(swept, dials)
 	idle := caller.PercentilesOf(swept, func(k *caller.Conn) int64 { return k.IdleNs })
-	if len(lost) < minLeaked || float64(idle.P10) >= minSharpness*float64(idle.Median) {
+	if len(lost) < minLeaked || float64(idle.P10) >= degree.Most*float64(idle.Median) {
 		return nil
 	}
 	left := 0
 	for _, k := range lost {
-		if slices.ContainsFunc(all, func(s GCSweep) bool {
-			return s.FromNs > k.IdleSpan().FromNs &&
-				s.ToNs < k.CloseNs
-		}) {
+		idle := facts.Span{FromNs: k.IdleSpan().FromNs, ToNs: k.CloseNs}
+		if slices.ContainsFunc(all, func(s GCSweep) bool { return s.FromNs > idle.FromNs && s.ToNs < idle.ToNs }) {
 			left++
 		}
 	}
-	if float64(left) > maxLeftShare*float64(len(lost)) {
+	if float64(left) > degree.Part*float64(len(lost)) {
 		return nil
 	}
 	return all
@@ -65,7 +51,7 @@ func closingSweeps(c *caller.Caller) []GCSweep {
 	slices.SortStableFunc(ended, func(a, b *caller.Conn) int { return cmp.Compare(a.CloseNs, b.CloseNs) })
 	var all []GCSweep
 	for i, k := range ended {
-		if i == 0 || k.CloseNs-ended[i-1].CloseNs > maxSweepGapNs {
+		if i == 0 || !atOnce(k.CloseNs-ended[i-1].CloseNs) {
 			all = append(all, GCSweep{Span: facts.Span{FromNs: k.CloseNs, ToNs: k.CloseNs}})
 		}
 		s := &all[len(all)-1]
@@ -77,7 +63,6 @@ func closingSweeps(c *caller.Caller) []GCSweep {
 // outlives reports whether a connection was open all through a stretch of time.
 func outlives(c *caller.Caller, s facts.Span) bool {
 	return slices.ContainsFunc(c.Conns, func(k *caller.Conn) bool {
-		return k.OpenNs < s.FromNs && (k.CloseNs == 0 ||
-			k.CloseNs > s.ToNs)
+		return k.OpenNs < s.FromNs && (k.CloseNs == 0 || k.CloseNs > s.ToNs)
 	})
 }

@@ -123,7 +123,7 @@ func (t *IdleTimes) findRedials(c *caller.Caller) {
 			closed[k.Owner] = append(closed[k.Owner], k)
 		}
 	}
-	dialled := redialOf(c, func(*caller.Conn) bool { return false }).Dialled
+	dialled := inNeed(c)
 	slices.SortStableFunc(dialled,
 		func(a, b *caller.Conn) int { return cmp.Compare(a.Opening().ToNs, b.Opening().ToNs) })
 	before := map[*caller.Caller][]*IdleTime{} // closed before the dial, and not followed by one yet

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 )
@@ -12,12 +13,10 @@ const (
 	// minLeaked is the least number of leaked connections: a single one that is kept apart is a subscriber's or a
 	// lock's.
 	minLeaked = MinRedials
-	// sampleDelayNs is how long before the end of the watch samples may miss the last use.
-	// Bound: slowpath, connections report themselves each second while they are used (status_ns of the tap).
-	sampleDelayNs = int64(2e9)
-	// minDialShare is the least share of the openings that must have happened while a leaked connection was idle.
-	// Bound: majority, of the openings.
-	minDialShare = 0.5
+	// TapLateNs is how old in nanoseconds the last count of the tap may be.
+	// Bound: slowpath, connections report themselves each second while they are used (status_ns of the tap), and counts
+	// of a second are written up to a second later.
+	TapLateNs = int64(2e9)
 )
 
 // Leak is the connections that a caller's program took from its pool and did not give back.
@@ -33,12 +32,7 @@ type Leak struct {
 
 // Leaks are those of the callers that leaked connections.
 func Leaks(n *facts.Node, callers []*caller.Caller) (out []Leak) {
-	driven := map[*caller.Conn]bool{}
-	for _, l := range MassDisconnects(n, callers) {
-		for _, k := range l.Reopened {
-			driven[k] = true
-		}
-	}
+	driven := reopened(n, callers)
 	for _, c := range callers {
 		if l := leakOf(n, c, driven); len(l.Leaked) >= minLeaked {
 			out = append(out, l)
@@ -49,13 +43,7 @@ func Leaks(n *facts.Node, callers []*caller.Caller) (out []Leak) {
 
 // leakOf is what one caller leaked; nothing where most of its openings were not while leaked connections were idle.
 func leakOf(n *facts.Node, c *caller.Caller, driven map[*caller.Conn]bool) Leak {
-	l := Leak{Caller: c}
-	opened := c.Opened()
-	for _, k := range opened {
-		if !k.OpenedAheadOfUse(c.RoundTripNs()) && k.Handshake != nil && !driven[k] {
-			l.Dialled = append(l.Dialled, k)
-		}
-	}
+	l := Leak{Caller: c, Dialled: introducedInNeed(c, driven)}
 	dials := dialTimes(l.Dialled)
 	rests := idleSpans(c, n.EndNs)
 	l.GCSweeps = gcSweeps(c, dials)
@@ -77,7 +65,7 @@ func leakOf(n *facts.Node, c *caller.Caller, driven map[*caller.Conn]bool) Leak 
 			beside++
 		}
 	}
-	if beside < minLeaked || float64(beside) < minDialShare*float64(len(opened)) {
+	if beside < minLeaked || float64(beside) < degree.Most*float64(len(c.Opened())) {
 		return Leak{}
 	}
 	return l
@@ -93,7 +81,7 @@ func idleSpans(c *caller.Caller, endNs int64) map[*caller.Conn]facts.Span {
 			continue
 		}
 		if k.OpenNs > 0 || k.Sampled() {
-			out[k] = facts.Span{FromNs: k.LastUseNs() + caller.MinIdleNs, ToNs: endNs - sampleDelayNs}
+			out[k] = facts.Span{FromNs: k.LastUseNs() + caller.MinIdleNs, ToNs: endNs - TapLateNs}
 		}
 	}
 	return out

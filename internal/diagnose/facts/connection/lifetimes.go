@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/recording"
@@ -13,17 +14,12 @@ import (
 // Bound: server, age is in whole seconds.
 const listedAgeNs = int64(1e9)
 
-// limitSpread is how much less than their median the ages are that a limit makes, as a share of it: a limit closes
-// nothing earlier. Later it does, since a pool looks at the age when it gives a connection to a call.
-// Bound: guess.
-const limitSpread = 0.1
-
 // Lifetimes are the ages at which a caller closed connections between calls, and at once opened others in their place.
 type Lifetimes struct {
 	Redial
 	// Ages are the ages of Closed, in nanoseconds.
 	Ages facts.Percentiles
-	// Herds are groups of MinHerd and more of Dialled that it opened together.
+	// Herds are groups of Dialled that it opened together.
 	Herds []DialBurst
 }
 
@@ -43,16 +39,15 @@ func LifetimesOf(n *facts.Node, callers []*caller.Caller) (out []Lifetimes) {
 			return k.CloseNs - cmp.Or(began[k.Client], k.CloseNs)
 		}
 		a, work := caller.PercentilesOf(aged, age), caller.PercentilesOf(aged, (*caller.Conn).AppCalls)
-		spread := limitSpread * float64(a.Median)
+		// A limit closes nothing earlier. Later it does: a pool looks at the age when it gives a connection to a call.
+		spread := degree.Part * float64(a.Median)
 		same := float64(a.Median-a.P10) <= spread && spread >= float64(exactNs)
 		jobs := work.P10 <= 1 || work.P10 == work.P90 // each makes one call, or the same ones
 		if len(aged) < MinRedials || !same || jobs || r.ByIdleLimit() || r.replacedAtOnce(aged) < MinRedials {
 			continue
 		}
 		r.Closed = aged
-		slices.SortStableFunc(r.Dialled, func(a, b *caller.Conn) int {
-			return cmp.Compare(a.Opening().FromNs, b.Opening().FromNs)
-		})
+		slices.SortStableFunc(r.Dialled, byOpening)
 		out = append(out, Lifetimes{Redial: r, Ages: a, Herds: concurrentBursts(r.Caller, r.Dialled)})
 	}
 	return out
@@ -75,11 +70,6 @@ func findListedBegins(n *facts.Node) map[string]int64 {
 	return out
 }
 
-// atOnceNs is the longest time in nanoseconds between the close of a connection and the dial of the one that a call
-// gets instead, on a busy host.
-// Bound: guess.
-const atOnceNs = int64(5e6)
-
 // replacedAtOnce is how many of some closed connections were followed by a dial of the same process at once. A job that
 // is done opens none then; a pool opens one instead of several that had expired.
 func (r Redial) replacedAtOnce(closed []*caller.Conn) (count int) {
@@ -87,7 +77,8 @@ func (r Redial) replacedAtOnce(closed []*caller.Conn) (count int) {
 	for owner, conns := range caller.ByOwner(closed) {
 		dials := dialTimes(dialled[owner])
 		for _, k := range conns {
-			if anyWithin(dials, facts.Span{FromNs: k.CloseNs - atOnceNs, ToNs: k.CloseNs + atOnceNs}) {
+			about := facts.Span{FromNs: k.CloseNs - int64(degree.AtOnce), ToNs: k.CloseNs + int64(degree.AtOnce)}
+			if anyWithin(dials, about) {
 				count++
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/recording"
@@ -28,15 +29,11 @@ type LostReplies struct {
 }
 
 // Proven reports whether most late replies came when a timer had run out, at different times, and hardly any came
-// earlier. A host that stands still has its timers run out as well when it goes on, but for all connections at once.
+// earlier. A host that stands still has its timers run out as well when it goes on, but for all connections at once,
+// and seldom.
 func (r LostReplies) Proven() bool {
-	return r.Instants >= minLossInstants && 2*r.Retransmitted >= r.Late && r.Late > r.LateByLess
+	return r.Instants >= degree.Several && 2*r.Retransmitted >= r.Late && r.Late > r.LateByLess
 }
-
-// minLossInstants is how often a timer must have brought a reply: a machine that was suspended once or twice looks the
-// same that often.
-// Bound: guess.
-const minLossInstants = 3
 
 // IsLostReply reports whether a segment is that of a lost reply, by its length.
 func IsLostReply(s account.Segment) bool {
@@ -63,8 +60,7 @@ func LostRepliesOf(n *facts.Node) (r LostReplies) {
 				r.Late++
 				r.MaxNs = max(r.MaxNs, s.Ns())
 				if slices.ContainsFunc(resends[a.Call.Conn], func(at int64) bool {
-					return at >= s.FromNs &&
-						at <= s.ToNs && s.ToNs-at < n.Ledger.ThresholdNs
+					return at >= s.FromNs && at <= s.ToNs && s.ToNs-at < n.Ledger.ThresholdNs
 				}) {
 					r.Retransmitted++
 					moments = append(moments, s.ToNs)

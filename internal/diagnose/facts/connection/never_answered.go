@@ -1,6 +1,9 @@
 package connection
 
 import (
+	"strings"
+
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/recording"
@@ -15,35 +18,27 @@ func NeverAnswered(n *facts.Node, callers []*caller.Caller) map[*caller.Conn]boo
 	if len(given) < MinRedials {
 		return nil
 	}
-	if late, seen := AnsweredBeforeTimeout(n, age); !seen || late > maxAnsweredLateShare*float64(len(given)) {
+	// Calls that meet a server which stands still for a time S wait evenly between 0 and S: with a timeout T, (T/2) /
+	// (S-T) of those given up are answered between half of the timeout and the timeout: a part for every S below 6 T.
+	if late, seen := AnsweredBeforeTimeout(n, age); !seen || late > degree.Part*float64(len(given)) {
 		return nil
 	}
-	others := answersIn(n, callers)
-	out := map[*caller.Conn]bool{}
+	others := answeredRequests(n, callers)
+	proven := 0
 	for _, k := range given {
-		if others.during(k, k.CloseNs-k.IdleNs, k.CloseNs) {
-			out[k] = true
+		if answeredMeanwhile(others, k, k.CloseNs-k.IdleNs, k.CloseNs) {
+			proven++
 		}
 	}
-	if float64(len(out)) < minProvenShare*float64(len(given)) {
+	if float64(proven) < degree.Most*float64(len(given)) {
 		return nil // most of them waited for a server that answered nobody
 	}
+	out := map[*caller.Conn]bool{}
 	for _, k := range given {
 		out[k] = true // the same timeout, the same path: for some nobody else called
 	}
 	return out
 }
-
-const (
-	// maxAnsweredLateShare: so many of those given up, at most, may have been answered between half of the timeout and
-	// the timeout. Calls that meet a server which stands still for a time S wait evenly between 0 and S: with a timeout
-	// T, (T/2) / (S-T) of those given up are answered in that stretch, which is more than this for every S below 3 T.
-	// Bound: statistics, (T/2)/(S-T) for all S below 3 T.
-	maxAnsweredLateShare = 0.25
-	// minProvenShare is the least share of those given up during which others were answered.
-	// Bound: majority, of the calls that were given up.
-	minProvenShare = 0.5
-)
 
 // closedWaiting are the connections that were closed with a call waiting whose command does not block by itself, and
 // the median wait in nanoseconds.
@@ -61,11 +56,11 @@ func closedWaiting(callers []*caller.Caller) (list []*caller.Conn, ageNs int64) 
 // AnsweredBeforeTimeout is how many calls were answered between half of a timeout and the timeout; seen is false where
 // no calls were counted.
 func AnsweredBeforeTimeout(n *facts.Node, timeoutNs int64) (calls float64, seen bool) {
-	var count, all int64
-	for _, side := range []string{recording.Client, recording.Server} {
+	for _, end := range []string{recording.Client, recording.Server} { // the other end has the same calls
+		var count, all int64
 		for _, h := range n.Rec.HistogramSums(recording.SourceTap) {
-			if h.Node != n.Address || len(h.Op) <= len(side) ||
-				h.Op[:len(side)+1] != side+" " || facts.LongWaitCommands[h.Op[len(side)+1:]] {
+			side, op, _ := strings.Cut(h.Op, " ")
+			if h.Node != n.Address || side != end || facts.LongWaitCommands[op] {
 				continue
 			}
 			all += h.Sum.TotalCount()
@@ -76,8 +71,8 @@ func AnsweredBeforeTimeout(n *facts.Node, timeoutNs int64) (calls float64, seen 
 			}
 		}
 		if all > 0 {
-			break // the other end has the same calls
+			return float64(count), true
 		}
 	}
-	return float64(count), all > 0
+	return 0, false
 }

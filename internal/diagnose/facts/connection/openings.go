@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/recording"
@@ -20,38 +21,27 @@ func Openings(conns []*caller.Conn) []facts.Span {
 	return out
 }
 
-const (
-	// MinHerd is the least number of connections that are opened together for one reason: a pool that grows with its
-	// traffic opens a few.
-	// Bound: guess.
-	MinHerd = 20
-	// MinHerdConcurrent is the least number of them that are opened at the same time.
-	// Bound: guess.
-	MinHerdConcurrent = 8
-)
-
 // OpenedForKnownReason are the connections that were opened for a reason that is a fact of its own: others were closed
 // by the other end or leaked, or the pool was filled.
 func OpenedForKnownReason(n *facts.Node, callers []*caller.Caller) map[*caller.Conn]bool {
-	out := map[*caller.Conn]bool{}
-	mark := func(conns []*caller.Conn) {
-		for _, k := range conns {
-			out[k] = true
-		}
-	}
+	var all []*caller.Conn
 	for _, l := range MassDisconnects(n, callers) {
-		if len(l.Reopened) >= MinHerd {
-			mark(l.Reopened)
+		if len(l.Reopened) >= degree.Many {
+			all = append(all, l.Reopened...)
 		}
 	}
 	for _, s := range DialBursts(n, callers) {
-		mark(s.Conns)
+		all = append(all, s.Conns...)
 	}
 	for _, r := range StaleRedials(n, callers) {
-		mark(r.Dialled)
+		all = append(all, r.Dialled...)
 	}
 	for _, l := range Leaks(n, callers) {
-		mark(l.Dialled)
+		all = append(all, l.Dialled...)
+	}
+	out := map[*caller.Conn]bool{}
+	for _, k := range all {
+		out[k] = true
 	}
 	return out
 }

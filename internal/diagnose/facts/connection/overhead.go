@@ -9,43 +9,38 @@ import (
 // Overhead is the time that the callers of a node lost before their commands and between them. It is no part of the
 // calls that the tap saw, which begin with the send of a command.
 type Overhead struct {
-	// OpeningNs is the time of dials and handshakes that calls waited for, in nanoseconds.
+	// OpeningNs is the time of dials and handshakes that calls waited for, of DNS queries before dials, and of PINGs
+	// that test connections, in nanoseconds.
 	OpeningNs int64
 	// UnansweredNs is the time of calls that were given up, in nanoseconds.
 	UnansweredNs int64
-	// PingNs is the time of PINGs that test connections, in nanoseconds.
-	PingNs int64
-	// DNSQueryNs is the time of DNS queries before dials, in nanoseconds.
-	DNSQueryNs int64
-	// ExcessNs is the excess of the slow calls themselves, in nanoseconds.
-	ExcessNs int64
-	// SpentNs is all time that the callers spent on their connections, in nanoseconds.
+	// SpentNs is all time that the callers spent on their connections, in nanoseconds; 1 at least.
 	SpentNs int64
 }
 
 // Share is the share of the callers' time on their connections that they lost before their commands and between them.
 func (l Overhead) Share() float64 {
-	return min(float64(l.OpeningNs+l.UnansweredNs+l.PingNs+l.DNSQueryNs)/float64(max(l.SpentNs, 1)), 1)
+	return min(float64(l.OpeningNs+l.UnansweredNs)/float64(l.SpentNs), 1)
 }
 
 // OverheadOf is that of some callers of the node.
-func OverheadOf(n *facts.Node, callers []*caller.Caller) Overhead {
-	l := Overhead{SpentNs: spentByCallers(callers), ExcessNs: n.Ledger.Users.ExcessNs}
+func OverheadOf(n *facts.Node, callers []*caller.Caller) (l Overhead) {
 	for _, c := range callers {
-		for _, k := range c.Opened() {
-			if !k.OpenedAheadOfUse(c.RoundTripNs()) {
-				l.OpeningNs += k.OpeningNs()
-			}
+		l.SpentNs += c.SpentNs()
+		for _, k := range inNeed(c) {
+			l.OpeningNs += k.OpeningNs()
 		}
 		for _, k := range c.ConnsWhere((*caller.Conn).ClosedWaiting) {
 			l.UnansweredNs += k.IdleNs
 		}
 	}
-	if p, ok := BorrowPings(n); ok {
-		l.PingNs = p.PingNs
+	for _, a := range DNSClients(n, callers) {
+		l.OpeningNs, l.SpentNs = l.OpeningNs+a.QueryNs(), l.SpentNs+a.QueryNs()
 	}
-	l.DNSQueryNs = dnsQueryNs(n, callers)
-	l.SpentNs += l.DNSQueryNs
+	if p, ok := BorrowPings(n); ok {
+		l.OpeningNs += p.PingNs
+	}
+	l.SpentNs = max(l.SpentNs, 1)
 	return l
 }
 
@@ -53,25 +48,13 @@ func OverheadOf(n *facts.Node, callers []*caller.Caller) Overhead {
 // added up, and a few connections to a node that is hardly called count for what they cost.
 func TotalOverhead(c *facts.Case) Overhead { return facts.Once(c, "overhead", findTotalOverhead) }
 
-func findTotalOverhead(c *facts.Case) Overhead {
-	out := Overhead{ExcessNs: c.Ledger.Users.ExcessNs}
+func findTotalOverhead(c *facts.Case) (out Overhead) {
 	for _, n := range c.Nodes {
 		l := OverheadOf(n, caller.Callers(n))
-		out.OpeningNs += l.OpeningNs
-		out.UnansweredNs += l.UnansweredNs
-		out.PingNs += l.PingNs
-		out.DNSQueryNs += l.DNSQueryNs
+		out.OpeningNs, out.UnansweredNs = out.OpeningNs+l.OpeningNs, out.UnansweredNs+l.UnansweredNs
 		out.SpentNs += l.SpentNs
 	}
 	return out
-}
-
-// spentByCallers is the time in nanoseconds that callers spent on their connections; 1 at least.
-func spentByCallers(callers []*caller.Caller) (ns int64) {
-	for _, c := range callers {
-		ns += c.SpentNs()
-	}
-	return max(ns, 1)
 }
 
 // LostNs is the time of a kind that callers of the node spent and can have lost, in nanoseconds; 0 where no source
@@ -85,7 +68,7 @@ func LostNs(n *facts.Node, kind facts.LossKind) float64 {
 	}
 	switch l := OverheadOf(n, caller.Callers(n)); kind {
 	case facts.LostOpening:
-		return float64(l.OpeningNs + l.PingNs + l.DNSQueryNs)
+		return float64(l.OpeningNs)
 	case facts.LostSilent:
 		return float64(l.UnansweredNs)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/recording"
@@ -14,17 +15,6 @@ import (
 // Bounds of tests of connections. A health check or a keepalive asks once in some seconds per connection, a test with
 // each use. One test belongs to one use at least, so that more PINGs than other commands are something else: a monitor,
 // a benchmark.
-const (
-	// minPingShare is the least number of PINGs, as a share of the other commands.
-	// Bound: guess.
-	minPingShare = 0.1
-	// maxPingShare is the largest; above 1 since the two counters are read at different times.
-	// Bound: guess.
-	maxPingShare = 1.05
-	// minPingRate is the least rate of PINGs, per second.
-	// Bound: guess.
-	minPingRate = 5.0
-)
 
 // Pings compares PING with the other commands of callers.
 type Pings struct {
@@ -51,8 +41,9 @@ func BorrowPings(n *facts.Node) (Pings, bool) {
 		}
 		p = countedPings(n)
 	}
-	ok := p.Count >= minPingShare*p.Others && p.Count <= maxPingShare*p.Others && p.Count >= minPingRate*n.Seconds()
-	return p, ok
+	// the two counters are read at different times
+	return p, p.Count >= degree.Part*p.Others && degree.NearlyAll*p.Count <= p.Others &&
+		p.Count >= degree.Many*n.Seconds()
 }
 
 // tapPings reads the histograms of all calls of clients on this host. Handshakes are not what a pool tests, and what
@@ -77,10 +68,8 @@ func tapPings(n *facts.Node) Pings {
 
 // without leaves out PINGs, of the mean time.
 func (p Pings) without(count float64) Pings {
-	if left := max(p.Count-count, 0); p.Count > 0 {
-		p.PingNs = int64(float64(p.PingNs) * left / p.Count)
-		p.Count = left
-	}
+	left := max(p.Count-count, 0)
+	p.PingNs, p.Count = int64(float64(p.PingNs)*left/max(p.Count, 1)), left
 	return p
 }
 
@@ -98,31 +87,23 @@ func singleCalls(n *facts.Node) (count float64) {
 // apartPings is the share of the PINGs that came on connections with nothing but PINGs, of those that were recorded one
 // by one since they were slow: a health check, or a keepalive. A test comes on the connection that is used then.
 func apartPings(n *facts.Node) float64 {
-	type conn struct{ pings, others int }
-	conns := map[string]*conn{}
+	pings, others := map[string]int{}, map[string]int{} // by connection
 	for _, a := range n.Ledger.Slow {
-		if a.Call.Source != recording.SourceTap || a.Call.Node != n.Address {
-			continue
-		}
-		c := conns[a.Call.Conn]
-		if c == nil {
-			c = &conn{}
-			conns[a.Call.Conn] = c
-		}
-		if a.Call.Op == "PING" {
-			c.pings++
-		} else {
-			c.others++
+		switch {
+		case a.Call.Source != recording.SourceTap || a.Call.Node != n.Address:
+		case a.Call.Op == "PING":
+			pings[a.Call.Conn]++
+		default:
+			others[a.Call.Conn]++
 		}
 	}
 	all, apart := 0, 0
-	for _, c := range conns {
-		if c.pings == 0 || c.pings+c.others < caller.MinCallsOfConn {
-			continue
-		}
-		all += c.pings
-		if c.others == 0 {
-			apart += c.pings
+	for conn, count := range pings {
+		if count+others[conn] >= caller.MinCallsOfConn {
+			all += count
+			if others[conn] == 0 {
+				apart += count
+			}
 		}
 	}
 	return float64(apart) / float64(max(all, 1))
@@ -131,27 +112,22 @@ func apartPings(n *facts.Node) float64 {
 // countedPings reads commandstats.
 func countedPings(n *facts.Node) Pings {
 	p := Pings{Source: recording.SourceServer}
-	var ownPings, ownOthers float64
+	own := map[bool]float64{} // by whether it is a PING
 	if s := n.Series(series.TotalCommandsProcessed); len(s) > 1 {
 		for _, c := range n.Rec.Calls {
-			if c.Source != recording.SourceProbe || c.Node != n.Address || c.StartNs < s[0].TimeNs ||
-				c.StartNs >= s[len(s)-1].TimeNs {
-				continue
-			}
-			if c.Op == "PING" {
-				ownPings++
-			} else {
-				ownOthers++
+			if c.Source == recording.SourceProbe && c.Node == n.Address && c.StartNs >= s[0].TimeNs &&
+				c.StartNs < s[len(s)-1].TimeNs {
+				own[c.Op == "PING"]++
 			}
 		}
 	}
-	p.Count = max(n.Growth(series.CommandCalls("ping"))-ownPings, 0)
+	p.Count = max(n.Growth(series.CommandCalls("ping"))-own[true], 0)
 	for _, command := range n.CountedCommands() {
 		if facts.IsDataCommand(command) {
 			p.Others += n.Growth(series.CommandCalls(command))
 		}
 	}
-	p.Others = max(p.Others-ownOthers, 0)
+	p.Others = max(p.Others-own[false], 0)
 	return p.without(n.Growth(series.TotalConnectionsReceived)) // each may have been opened for its PING
 }
 

@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"cmp"
 	"slices"
 
 	"slowpath/internal/diagnose/account"
@@ -12,10 +13,6 @@ import (
 // CommandsPerFresh is how many commands the probe sends on a fresh connection: HELLO, CLIENT SETNAME, and the call.
 // Bound: slowpath, what the probe sends.
 const CommandsPerFresh = 3
-
-// commandsPerPoll is about how many commands a poll of the server source sends.
-// Bound: slowpath, what the server source sends.
-const commandsPerPoll = 4
 
 // ProbeCalls are how many calls the probe made in a stretch of time.
 type ProbeCalls struct {
@@ -47,28 +44,23 @@ func OwnCommandsPerSecond(n *facts.Node) float64 {
 	return (float64(kept.Calls) + CommandsPerFresh*float64(fresh.Calls)) / n.Seconds()
 }
 
-// Where the probe made no fresh or no kept calls: on any path a connection costs about one and a half commands.
-const (
-	assumedOpeningNs = int64(150_000) // Bound: guess.
-	AssumedCallNs    = int64(100_000) // Bound: guess.
-)
-
 // ConnectionCost is what a connection and a command cost the probe, in the median. A connection that was opened while a
 // call on an open one was slow, too, does not count: it waited for what that call waited for.
 type ConnectionCost struct {
 	// OpeningNs is the time in nanoseconds for a connection: the TCP connect, TLS, and what the first reply took longer
 	// than one on an open connection, since the server had to accept the connection.
+	// A round trip where the probe opened none.
 	OpeningNs int64
-	// CallNs is the time in nanoseconds of a command on an open connection.
+	// CallNs is the time in nanoseconds of a command on an open connection: the median of the probe's, or the mean of
+	// all calls.
 	CallNs int64
 	// TLS says that the probe speaks TLS.
 	TLS bool
 }
 
-// ConnectionCostOf is measured by the probe's calls on fresh and on kept connections; where one of them is missing,
-// times of a fast path are assumed.
+// ConnectionCostOf is measured by the probe's calls on fresh and on kept connections.
 func ConnectionCostOf(n *facts.Node) ConnectionCost {
-	kept, ok := n.Ledger.Path(n.Address, "kept")
+	kept, _ := n.Ledger.Path(n.Address, "kept")
 	var openings []int64
 	tls := false
 	var stalls, fresh []recording.Call
@@ -101,9 +93,10 @@ func ConnectionCostOf(n *facts.Node) ConnectionCost {
 		}
 		openings = append(openings, ns)
 	}
-	if len(openings) == 0 || !ok || kept.P50Ns <= 0 {
-		return ConnectionCost{assumedOpeningNs, AssumedCallNs, tls}
+	callNs := cmp.Or(kept.P50Ns, n.MeanCallNs(), 1) // a connection costs as much at least
+	if len(openings) == 0 {
+		return ConnectionCost{callNs, callNs, tls}
 	}
 	slices.Sort(openings)
-	return ConnectionCost{stats.MedianUpper(openings), kept.P50Ns, tls}
+	return ConnectionCost{stats.MedianUpper(openings), callNs, tls}
 }

@@ -1,6 +1,9 @@
 package connection
 
 import (
+	"cmp"
+	"slices"
+
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 )
@@ -12,8 +15,6 @@ type Redial struct {
 	Closed []*caller.Conn
 	// Dialled are the connections that it opened while a call waited: the first call came right after the handshake.
 	Dialled []*caller.Conn
-
-	seconds float64 // of the watch
 }
 
 // MinRedials is the least number of redials that is a pattern.
@@ -21,38 +22,31 @@ const MinRedials = facts.HealthyMinCalls
 
 // Redials are the callers that closed connections for a reason and opened others. Callers that each did so too seldom
 // count together with those that run the same program.
-func Redials(n *facts.Node, callers []*caller.Caller, reason func(*caller.Conn) bool) []Redial {
+func Redials(callers []*caller.Caller, reason func(*caller.Conn) bool) []Redial {
 	var out []Redial
 	var few []*caller.Caller
-	add := func(c *caller.Caller) (count int) {
-		r := redialOf(c, reason)
-		r.seconds = n.Seconds()
-		if count = r.count(); count >= MinRedials {
-			out = append(out, r)
-		}
-		return count
-	}
 	for _, c := range callers {
-		if add(c) < MinRedials && redialOf(c, reason).again() {
+		if r := redialOf(c, reason); r.count() >= MinRedials {
+			out = append(out, r)
+		} else if r.again() {
 			few = append(few, c)
 		}
 	}
 	for _, c := range caller.Programs(few) {
-		add(c)
+		if r := redialOf(c, reason); r.count() >= MinRedials {
+			out = append(out, r)
+		}
 	}
 	return out
 }
 
 // again reports whether a connection was opened after one was closed: a process that ends closes its connection, too.
 func (r Redial) again() bool {
-	for _, k := range r.Closed {
-		for _, d := range r.Dialled {
-			if k.CloseNs > 0 && d.OpenNs > k.CloseNs-k.IdleNs && d != k {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Closed, func(k *caller.Conn) bool {
+		return slices.ContainsFunc(r.Dialled, func(d *caller.Conn) bool {
+			return k.CloseNs > 0 && d.OpenNs > k.CloseNs-k.IdleNs && d != k
+		})
+	})
 }
 
 // count is how often a closed connection was replaced by a new one.
@@ -60,14 +54,21 @@ func (r Redial) count() int { return min(len(r.Closed), len(r.Dialled)) }
 
 // redialOf are the connections that a caller closed for a reason, and those that it opened while calls waited.
 func redialOf(c *caller.Caller, reason func(*caller.Conn) bool) Redial {
-	r := Redial{Caller: c, Closed: c.ConnsWhere(reason)}
-	for _, k := range c.Opened() {
-		if !k.OpenedAheadOfUse(c.RoundTripNs()) {
-			r.Dialled = append(r.Dialled, k)
-		}
-	}
-	return r
+	return Redial{Caller: c, Closed: c.ConnsWhere(reason), Dialled: inNeed(c)}
 }
+
+// inNeed are the connections that a caller opened while a call waited.
+func inNeed(c *caller.Caller) []*caller.Conn {
+	return slices.DeleteFunc(c.Opened(), func(k *caller.Conn) bool { return k.OpenedAheadOfUse(c.RoundTripNs()) })
+}
+
+// introducedInNeed are those of them whose handshake was seen, without those that were opened for a known reason.
+func introducedInNeed(c *caller.Caller, known map[*caller.Conn]bool) []*caller.Conn {
+	return slices.DeleteFunc(inNeed(c), func(k *caller.Conn) bool { return k.Handshake == nil || known[k] })
+}
+
+// byOpening orders connections by the begin of their opening.
+func byOpening(a, b *caller.Conn) int { return cmp.Compare(a.Opening().FromNs, b.Opening().FromNs) }
 
 // CostNs is what those new connections cost that replaced closed ones, in nanoseconds.
 func (r Redial) CostNs() int64 {

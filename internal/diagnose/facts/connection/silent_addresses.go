@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -23,20 +24,6 @@ type SilentAddress struct {
 	Share float64 // of the time of the threads of the process that call or dial
 	Calls bool    // the process was seen to have connections to a watched server
 }
-
-const (
-	// leastSilentDials to one address are no accident.
-	// Bound: guess.
-	leastSilentDials = 3
-	// leastDialling is the least part of its threads' time that a process loses by dials: one thread of many that looks
-	// after an address which is gone keeps no call waiting.
-	// Bound: guess.
-	leastDialling = 0.2
-	// leastOpened is for how many of its dials there is a new connection to the server, where no connection of the
-	// process to it was seen: it may call another server at the same port.
-	// Bound: majority, of the dials.
-	leastOpened = 0.5
-)
 
 // SilentAddresses are those at the port of this node, or of the first one with that port, that cost most first. Where
 // the tap saw the dials there are none.
@@ -78,8 +65,9 @@ func SilentAddresses(n *facts.Node) (out []SilentAddress) {
 		if all := threads * (n.EndNs - n.StartNs); all > 0 {
 			s.Share = float64(s.Ns) / float64(all)
 		}
-		if s.Dials >= leastSilentDials && s.Share >= leastDialling &&
-			(s.Calls || opened >= leastOpened*float64(s.Dials)) {
+		// One thread of many that looks after an address which is gone keeps no call waiting. Where no connection of
+		// the process to the server was seen, it may call another server at the same port.
+		if s.Dials >= degree.Several && s.Share >= degree.Part && (s.Calls || opened >= degree.Most*float64(s.Dials)) {
 			out = append(out, *s)
 		}
 	}

@@ -9,12 +9,10 @@ import (
 	"slowpath/internal/recording"
 )
 
-const (
-	// UnansweredRetransmits is the number of retransmissions from which a request has no answer: a lost segment is
-	// retransmitted once; two in a row without an answer are a path that is gone. The timer doubles: 200, 400, 800 ms.
-	// Bound: statistics, where 1 % of the segments are lost, two in a row are 0.01 %.
-	UnansweredRetransmits = 2
-)
+// UnansweredRetransmits is the number of retransmissions from which a request has no answer: a lost segment is
+// retransmitted once; two in a row without an answer are a path that is gone. The timer doubles: 200, 400, 800 ms.
+// Bound: statistics, where 1 % of the segments are lost, two in a row are 0.01 %.
+const UnansweredRetransmits = 2
 
 // UnansweredRequest is a request that had no answer.
 type UnansweredRequest struct {

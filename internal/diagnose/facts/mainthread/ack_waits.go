@@ -77,16 +77,12 @@ type Replica struct {
 	MaxBehindBytes float64
 }
 
-// maxReplicas bounds what is read of INFO's lines slave0, slave1, ….
-// Bound: arithmetic, the size of a list.
-const maxReplicas = 100
-
 // Replicas are those that the node as a master had during the watch, by INFO.
 func Replicas(n *facts.Node) (out []Replica) {
-	for k := range maxReplicas {
+	for k := 0; ; k++ {
 		lag, ok := n.Series(series.ReplicaLag(k)).Max()
 		if !ok {
-			break
+			return out
 		}
 		port, _ := n.Series(series.ReplicaPort(k)).Last()
 		r := Replica{Port: int(port), MaxLagSeconds: lag}
@@ -98,5 +94,4 @@ func Replicas(n *facts.Node) (out []Replica) {
 		}
 		out = append(out, r)
 	}
-	return out
 }

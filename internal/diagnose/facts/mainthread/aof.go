@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -60,12 +61,8 @@ func SyscallOf(s account.Segment) string {
 // PageFault is the culprit of a thread that is blocked outside any system call.
 const PageFault = "page fault"
 
-// minSyncs is the least number of waits for a disk in the main thread that is the work of appendfsync always.
-// Bound: guess, a rewrite or a restart may wait once or twice.
-const minSyncs = 3
-
-// SyncsInMainThread reports whether the main thread called fdatasync() or fsync() minSyncs times or more: only
-// appendfsync always makes it do so again and again.
+// SyncsInMainThread reports whether the main thread called fdatasync() or fsync() several times: only appendfsync
+// always makes it do so again and again; a rewrite or a restart may do so once or twice.
 func SyncsInMainThread(n *facts.Node) bool {
 	count := 0
 	for _, s := range Exact(n, account.Blocked) {
@@ -78,7 +75,7 @@ func SyncsInMainThread(n *facts.Node) bool {
 			count++
 		}
 	}
-	return count >= minSyncs || HasLatencyEvent(n, facts.WordSet("aof-fsync-always"))
+	return count >= degree.Several || HasLatencyEvent(n, facts.WordSet("aof-fsync-always"))
 }
 
 // HasLatencyEvent reports whether LATENCY had one of some events during the watch.

@@ -7,36 +7,27 @@ import (
 	"slowpath/internal/recording/series"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 )
 
 // Bounds of commands that move bytes.
 const (
-	// manyArguments is the number of arguments from which a command is slow because of them.
-	// Bound: guess.
-	manyArguments = 1000
 	// bulkBytesPerNs: a command that moves bytes at this rate spends its time on moving them. A copy into fresh memory
 	// runs at 1.3-10 GB/s, a walk over small elements at less than half of that (measured: GET of 10 MB 1.3 GB/s,
 	// HGETALL of 200 fields of 100 kB 1.7 GB/s, SMEMBERS of 10^6 members 0.07 GB/s).
 	// Bound: noted, below the lower end of copies.
 	bulkBytesPerNs = 1.0
-	// MinBulkBytes is the least size in bytes of an argument or a reply that counts as big.
-	// Bound: guess, a millisecond at bulkBytesPerNs.
-	MinBulkBytes = 1 << 20
+	// MinBulkBytes is the least size in bytes of an argument or a reply that counts as big: about a millisecond.
+	MinBulkBytes = account.BigFreeBytes
 	// MinFreeBytes is the least fall of used_memory in bytes that counts as a freed big value.
 	MinFreeBytes = account.BigFreeBytes
-	// slowestCopy: a command that has nothing else to do copies at this part of bulkBytesPerNs at least.
-	// Bound: guess.
-	slowestCopy = 10
-	// slowestFreeNsPerByte: a command that frees a value and does other work beside frees a byte in this time at least.
-	// Bound: guess.
-	slowestFreeNsPerByte = 20
 )
 
 // isBulk reports whether a command's time was spent on the bytes of its arguments or of its reply.
 func isBulk(n *facts.Node, s account.Suspect) bool {
 	name, _, _ := strings.Cut(s.Command, " ")
-	if s.ArgBytes >= MinBulkBytes && float64(s.ArgBytes) >= bulkBytesPerNs/slowestCopy*float64(s.DurationNs) {
+	if s.ArgBytes >= MinBulkBytes && float64(s.ArgBytes) >= bulkBytesPerNs/degree.Many*float64(s.DurationNs) {
 		return true
 	}
 	ns := float64(s.DurationNs) * float64(max(s.Count, 1))
@@ -45,7 +36,7 @@ func isBulk(n *facts.Node, s account.Suspect) bool {
 	}
 	need := bulkBytesPerNs
 	if account.ConstantTime(s.Command) {
-		need /= slowestCopy // it has nothing else to do than to copy, however slowly
+		need /= degree.Many // it has nothing else to do than to copy, however slowly
 	}
 	least := max(need*ns, MinBulkBytes)
 	return replyingCommands[name] && n.GrowthAround(series.TotalNetOutputBytes, s) >= least ||
@@ -62,7 +53,7 @@ func usecNs(n *facts.Node, s account.Suspect) float64 {
 func isFree(n *facts.Node, name string, s account.Suspect) bool {
 	if !account.ConstantTime(s.Command) {
 		return strings.HasSuffix(name, "STORE") && n.MemoryFall(s) >= MinFreeBytes &&
-			n.MemoryFall(s) >= float64(s.DurationNs)/slowestFreeNsPerByte
+			n.MemoryFall(s) >= bulkBytesPerNs/degree.Many*float64(s.DurationNs)
 	}
 	fell := n.MemoryFall(s) >= MinFreeBytes
 	switch {
@@ -77,8 +68,8 @@ func isFree(n *facts.Node, name string, s account.Suspect) bool {
 	}
 }
 
-// MinOversizedBatch is the number of commands, or keys, from which a batch is too large: 1000 take about a
-// millisecond of the event loop, and a larger batch is hardly faster (redis.io, pipelining: "batches having each a
-// reasonable number, for instance 10k"; measured gains end near 100).
-// Bound: noted, and advised by redis.io.
+// MinOversizedBatch is the number of commands, keys or arguments from which a batch is too large, and of clients from
+// which a list of all is: 1000 take about a millisecond of the event loop, and a larger batch is hardly faster
+// (redis.io, pipelining: "batches having each a reasonable number, for instance 10k"; measured gains end near 100).
+// Bound: noted, a millisecond at 1 µs each.
 const MinOversizedBatch = 1000

@@ -90,10 +90,6 @@ func ClientCommands(n *facts.Node) float64 {
 	return max(calls.Growth()-own, 0)
 }
 
-// unpolledShare of the time is taken for blocked where no poll says how long clients were blocked.
-// Bound: guess, between never and always.
-const unpolledShare = 0.5
-
 // blockedMore is how many more clients were blocked at most than at least, and at which share of the polls. A sample is
 // written when it changes, so that every poll has a value.
 func blockedMore(n *facts.Node, byChoice bool) (most, share float64) {
@@ -114,11 +110,7 @@ func blockedMore(n *facts.Node, byChoice bool) (most, share float64) {
 		}
 		most = max(most, v-least)
 	}
-	if len(polls) == 0 {
-		m, _ := blocked.Max()
-		return m - least, unpolledShare
-	}
-	return most, high / float64(len(polls))
+	return most, high / float64(max(len(polls), 1))
 }
 
 // blocksByChoice reports whether a command that blocks by itself was ever executed. One that still waits is not counted

@@ -3,6 +3,7 @@ package mainthread
 import (
 	"strings"
 
+	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -39,24 +40,19 @@ func BytesPerCommand(n *facts.Node) float64 {
 	return bytes / max(n.Growth(series.TotalCommandsProcessed), 1)
 }
 
-// longCommandUsec is the mean time in microseconds from which a command is long by itself, and not because it is sent
-// often.
-// Bound: guess, as minSuspectNs.
-const longCommandUsec = 1000
-
-// LongWorkShare is the part of the watch that the event loop spent on commands that take a millisecond and more, and on
-// its own jobs: other causes than saturation are named for that.
+// LongWorkShare is the part of the watch that the event loop spent on commands that are suspects by themselves, and not
+// because they are sent often, and on its own jobs: other causes than saturation are named for that.
 func LongWorkShare(n *facts.Node) float64 {
-	usec := 0.0
+	ns := 0.0
 	for _, command := range n.CountedCommands() {
-		all, calls := n.Growth(series.CommandUsec(command)), n.Growth(series.CommandCalls(command))
-		if calls > 0 && all/calls >= longCommandUsec {
-			usec += all
+		all, calls := n.GrowthNs(series.CommandUsec(command)), n.Growth(series.CommandCalls(command))
+		if calls > 0 && all/calls >= float64(account.MinSuspectNs) {
+			ns += all
 		}
 	}
 	ms := n.Growth(series.ExpireCycleCPU) + n.Growth(series.TotalEvictionExceededTime) +
 		n.Growth(series.TotalActiveDefragTime)
-	return (usec/1e6 + ms/1e3) / n.Seconds()
+	return (ns/1e9 + ms/1e3) / n.Seconds()
 }
 
 // nestedOrWaiting are the commands whose time in commandstats holds that of other commands, which is counted there too,

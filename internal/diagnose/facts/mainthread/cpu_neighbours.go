@@ -1,7 +1,9 @@
 package mainthread
 
 import (
-	"sort"
+	"cmp"
+	"maps"
+	"slices"
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
@@ -43,10 +45,6 @@ var ClientTools = map[string]bool{
 	"valkey-benchmark": true, "memtier_benchmark": true,
 }
 
-// listedCores is the least CPU time of a process that is listed, in cores.
-// Bound: arithmetic, it decides what is listed.
-const listedCores = 0.02
-
 // Neighbours are the processes that used most of the server's CPUs, by their mean over the watch, largest first.
 func Neighbours(n *facts.Node) []recording.Neighbour {
 	byPID := map[int]recording.Neighbour{}
@@ -59,12 +57,7 @@ func Neighbours(n *facts.Node) []recording.Neighbour {
 			byPID[w.PID] = w
 		}
 	}
-	out := make([]recording.Neighbour, 0, len(byPID))
-	for _, w := range byPID {
-		if w.Cores >= listedCores {
-			out = append(out, w)
-		}
-	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Cores > out[j].Cores })
-	return out
+	return slices.SortedFunc(maps.Values(byPID), func(a, b recording.Neighbour) int {
+		return cmp.Or(cmp.Compare(b.Cores, a.Cores), cmp.Compare(a.PID, b.PID))
+	})
 }

@@ -46,6 +46,5 @@ func DelayedRepliesOf(n *facts.Node) DelayedReplies {
 // modules may wait for something else.
 func neverBlocks(name string) bool {
 	return (account.ConstantTime(name) || storingCommands[name] || replyingCommands[name]) &&
-		!facts.BlockingCommands[name] &&
-		!scriptCommands[name]
+		!facts.BlockingCommands[name] && !scriptCommands[name]
 }

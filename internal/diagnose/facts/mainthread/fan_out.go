@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/recording/series"
@@ -35,21 +36,12 @@ func FanOutOf(n *facts.Node) (f FanOut) {
 	return f
 }
 
-const (
-	// mostlyUnasked: with a larger share of writes that answer no read, writing is not the price of replies.
-	// Bound: majority, of the writes.
-	mostlyUnasked = 0.5
-	// manyReceivers is how many clients get each message where writing them takes long.
-	// Bound: guess.
-	manyReceivers = 10
-)
-
 // sent is the meaning of writes to clients where most of them answer no request: the kind of messages that has enough
 // receivers. Of several it is the one that most samples show being made. ok is false where most writes are replies, or
 // it is not known what else they are.
 func sent(n *facts.Node, table stacks.Table, samples []loopSample) (m stacks.Meaning, ok bool) {
 	f := FanOutOf(n)
-	if f.Share <= mostlyUnasked {
+	if f.Share <= degree.Most {
 		return m, false
 	}
 	made := map[string]int{}
@@ -57,13 +49,13 @@ func sent(n *facts.Node, table stacks.Table, samples []loopSample) (m stacks.Mea
 		made[s.ID]++
 	}
 	var may []string
-	if f.Trackers >= manyReceivers {
+	if f.Trackers >= degree.Many {
 		may = append(may, stacks.Tracking)
 	}
-	if f.Subscribers >= manyReceivers && f.Published > 0 {
+	if f.Subscribers >= degree.Many && f.Published > 0 {
 		may = append(may, stacks.Published)
 	}
-	if f.Subscribers >= manyReceivers && made[stacks.KeyspaceEvents] > 0 {
+	if f.Subscribers >= degree.Many && made[stacks.KeyspaceEvents] > 0 {
 		may = append(may, stacks.KeyspaceEvents)
 	}
 	if len(may) == 0 {

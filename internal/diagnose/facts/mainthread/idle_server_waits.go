@@ -2,6 +2,7 @@ package mainthread
 
 import (
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/recording"
@@ -24,33 +25,19 @@ type IdleServerWait struct {
 	LoggedShare float64
 }
 
-// LoopIdle reports whether the event loop ran and had nothing to do.
+// LoopIdle reports whether the event loop ran, as serverCron makes it do at least once a second, and had nothing to do:
+// commands in the server's records are not most of the wait.
 func (w IdleServerWait) LoopIdle() bool {
-	return w.HostWatched && w.SleepShare >= idleLoopSleep && w.WakeupsPerSecond >= minLoopWakeups &&
-		w.LoggedShare < MaxLoggedShare
+	return w.HostWatched && w.SleepShare >= degree.Most && w.WakeupsPerSecond >= 1 && w.LoggedShare < degree.Most
 }
 
 // minIdleServerWaitNs is the shortest wait that counts: shorter ones happen by accident.
 const minIdleServerWaitNs = facts.MaxHealthyWaitNs
 
-const (
-	// idleLoopSleep is the least part of the time that the main thread of a server with nothing to do sleeps.
-	// Bound: guess.
-	idleLoopSleep = 0.6
-	// minLoopWakeups is how often per second an event loop wakes up at least.
-	// Bound: guess, serverCron wakes it ten times per second at the default of hz.
-	minLoopWakeups = 2
-	// MaxLoggedShare: where commands in the server's records take a larger part of a wait, they are its reason.
-	// Bound: majority, of the wait.
-	MaxLoggedShare = 0.5
-	// stallMarginNs and stallMarginPart: at its begin and its end, for so long and for this part of it, a stall may let
-	// calls pass.
-	// Bound: guess.
-	stallMarginNs   = int64(10e6)
-	stallMarginPart = 10
-)
-
-func stallMargin(s facts.Span) int64 { return max(stallMarginNs, (s.ToNs-s.FromNs)/stallMarginPart) }
+// stallMargin is for how long at its begin and its end a stall may let calls pass.
+func stallMargin(s facts.Span) int64 {
+	return max(int64(degree.AtOnce), int64(degree.Part*float64(s.ToNs-s.FromNs)))
+}
 
 // IdleServerWaitOf is that of the slow calls which no source explains.
 func IdleServerWaitOf(n *facts.Node) IdleServerWait {
@@ -112,36 +99,33 @@ func stalls(n *facts.Node) []facts.Span {
 // nothingPassed reports whether no call that began in a stall came back before its end, but for the last tenth: a
 // connection that lost a segment waits alone.
 func nothingPassed(n *facts.Node, stalls []facts.Span) bool {
-	others := 0
+	asked := false // on other connections
+	came := func(fromNs, toNs int64, other bool) bool {
+		for _, s := range stalls {
+			margin := stallMargin(s)
+			if fromNs > s.FromNs+margin/2 && fromNs < s.ToNs-margin {
+				if toNs < s.ToNs-margin {
+					return true
+				}
+				asked = asked || other
+			}
+		}
+		return false
+	}
 	for _, c := range n.Rec.Calls {
 		if c.Node != n.Address || c.Source != recording.SourceProbe {
 			continue
 		}
-		for _, s := range stalls {
-			margin := stallMargin(s)
-			if c.StartNs <= s.FromNs+margin/2 || c.StartNs >= s.ToNs-margin {
-				continue
-			}
-			if c.EndNs < s.ToNs-margin && c.Error == "" {
-				return false
-			}
-			if c.Conn == "fresh" {
-				others++
-			}
+		if came(c.StartNs, c.EndNs, c.Conn == "fresh") && c.Error == "" {
+			return false
 		}
 	}
 	for _, p := range n.Events(recording.SourceServer, recording.KindPoll) {
-		for _, s := range stalls {
-			margin := stallMargin(s)
-			if p.TimeNs > s.FromNs+margin/2 && p.TimeNs < s.ToNs-margin {
-				if p.TimeNs+p.DurationNs < s.ToNs-margin {
-					return false
-				}
-				others++
-			}
+		if came(p.TimeNs, p.TimeNs+p.DurationNs, true) {
+			return false
 		}
 	}
-	return others > 0
+	return asked
 }
 
 // sleep is the part of the stalls that the main thread slept, by the counters around them, and how often it woke up per

@@ -3,28 +3,23 @@ package mainthread
 import (
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording/series"
 )
 
-// ManyClients is the number of clients from which a list of all takes milliseconds: one line takes about 1 µs.
-// Bound: noted, a millisecond at 1 µs a line.
-const ManyClients = 1000
+// ManyClients is the number of clients from which a list of all takes milliseconds.
+const ManyClients = MinOversizedBatch
 
-// manyForInfo is the number of clients from which INFO counts: up to redis 4 it walked all clients, and where it is
-// slow with so many, it still does.
-// Bound: guess.
-const manyForInfo = 10_000
-
-// GrowsWithClients reports whether a command's time grew with the number of clients, and there are many of them
-// (ManyClients; for INFO manyForInfo).
+// GrowsWithClients reports whether a command's time grew with the number of clients, and there are many of them. Up to
+// redis 4 INFO walked all clients, and where it is slow with still more of them, it does so again.
 func GrowsWithClients(n *facts.Node, command string) bool {
 	clients, _ := n.Series(series.ConnectedClients).Max()
 	switch name, sub, _ := strings.Cut(command, " "); name {
 	case "CLIENT":
 		return clients >= ManyClients && (sub == "" || sub == "LIST" || sub == "KILL")
 	case "INFO":
-		return clients >= manyForInfo
+		return clients >= degree.Many*ManyClients
 	}
 	return false
 }

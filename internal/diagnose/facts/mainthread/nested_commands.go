@@ -1,24 +1,19 @@
 package mainthread
 
 import (
+	"slices"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 )
 
-// script reports that a command ran inside of a script: the server counts and logs it as well as the script.
-func script(n *facts.Node, s account.Suspect) (Kind, bool) {
+// inScript reports whether a command ran inside of a script: the server counts and logs it as well as the script.
+func inScript(n *facts.Node, s account.Suspect) bool {
 	name, _, _ := strings.Cut(s.Command, " ")
-	if scriptCommands[name] || name == "EXEC" {
-		return KindOther, false
-	}
-	for _, i := range scripts(n.Case)[s.Node] {
-		if n.Ledger.Suspects[i].Holds(s) {
-			return KindScriptOrMulti, true
-		}
-	}
-	return KindOther, false
+	return !scriptCommands[name] && name != "EXEC" && slices.ContainsFunc(scripts(n.Case)[s.Node], func(i int) bool {
+		return n.Ledger.Suspects[i].Holds(s)
+	})
 }
 
 // scripts are the indexes of the suspects that are scripts, by node.
@@ -35,24 +30,13 @@ func scripts(c *facts.Case) map[string][]int {
 	})
 }
 
-// longestWithin finds a command that was nearly all of an EXEC.
-func longestWithin(n *facts.Node, exec account.Suspect) (account.Suspect, bool) {
+// within finds a suspect of a kind that was nearly all of a command; nil for none.
+func within(n *facts.Node, command account.Suspect, kind string) *account.Suspect {
 	for i := range n.Ledger.Suspects {
 		s := &n.Ledger.Suspects[i]
-		if s.Kind == account.KindCommand && s.Node == exec.Node && s.Command != "EXEC" && exec.Holds(*s) {
-			return *s, true
+		if s.Kind == kind && s.Node == command.Node && s.Command != "EXEC" && command.Holds(*s) {
+			return s
 		}
 	}
-	return account.Suspect{}, false
-}
-
-// forkedWithin reports whether a command was nearly all of it a fork: CONFIG SET appendonly yes rewrites the file.
-func forkedWithin(n *facts.Node, command account.Suspect) bool {
-	for i := range n.Ledger.Suspects {
-		s := &n.Ledger.Suspects[i]
-		if s.Kind == account.KindFork && s.Node == command.Node && command.Holds(*s) {
-			return true
-		}
-	}
-	return false
+	return nil
 }

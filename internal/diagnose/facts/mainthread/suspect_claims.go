@@ -1,8 +1,9 @@
 package mainthread
 
 import (
+	"cmp"
+	"maps"
 	"slices"
-	"sort"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
@@ -21,8 +22,7 @@ type SuspectClaim struct {
 
 // ClaimOfSuspects claims the time that slow calls waited for suspects that match.
 func ClaimOfSuspects(n *facts.Node, match func(account.Suspect) bool) SuspectClaim {
-	w := WaitsForSuspects(n, match)
-	return w.Claim(n.ClaimOf(w.OfCall))
+	return ClaimOfSuspectsExcept(n, match, nil)
 }
 
 // ClaimOfSuspectsExcept does so without the nanoseconds that less finds of another cause in each segment.
@@ -43,27 +43,15 @@ func ClaimOfKind(n *facts.Node, kind Kind) SuspectClaim {
 type SuspectWaits struct {
 	n     *facts.Node
 	match func(account.Suspect) bool
-	known []matched // match may be costly, and a suspect has many segments
+	known map[int]bool // match may be costly, and a suspect has many segments
 	byNs  map[int]int64
 	room  map[int]int64 // memory of OfCall
 	less  func(account.Segment) int64
 }
 
-// matched is whether a suspect matches.
-type matched uint8
-
-const (
-	notAsked matched = iota
-	matches
-	matchesNot
-)
-
 // WaitsForSuspects begins a sum over suspects that match.
 func WaitsForSuspects(n *facts.Node, match func(account.Suspect) bool) *SuspectWaits {
-	return &SuspectWaits{
-		n: n, match: match, known: make([]matched, len(n.Ledger.Suspects)), byNs: map[int]int64{},
-		room: map[int]int64{},
-	}
+	return &SuspectWaits{n: n, match: match, known: map[int]bool{}, byNs: map[int]int64{}, room: map[int]int64{}}
 }
 
 // Matches reports whether the suspect of an index matches; -1 does not.
@@ -71,13 +59,12 @@ func (w *SuspectWaits) Matches(i int) bool {
 	if i < 0 {
 		return false
 	}
-	if w.known[i] == notAsked {
-		w.known[i] = matchesNot
-		if w.match(w.n.Ledger.Suspects[i]) {
-			w.known[i] = matches
-		}
+	matches, asked := w.known[i]
+	if !asked {
+		matches = w.match(w.n.Ledger.Suspects[i])
+		w.known[i] = matches
 	}
-	return w.known[i] == matches
+	return matches
 }
 
 // OfCall is the time that one call waited. The time of a command is by the clock: where its thread was
@@ -158,17 +145,9 @@ func (w *SuspectWaits) Claim(cl facts.Claim) SuspectClaim {
 			h.Own++
 		}
 	}
-	indexes := make([]int, 0, len(w.byNs))
-	for i := range w.byNs {
-		indexes = append(indexes, i)
-	}
-	sort.Slice(indexes, func(a, b int) bool {
-		if w.byNs[indexes[a]] != w.byNs[indexes[b]] {
-			return w.byNs[indexes[a]] > w.byNs[indexes[b]]
-		}
-		return indexes[a] < indexes[b]
-	})
-	for _, i := range indexes {
+	for _, i := range slices.SortedFunc(maps.Keys(w.byNs), func(a, b int) int {
+		return cmp.Or(cmp.Compare(w.byNs[b], w.byNs[a]), cmp.Compare(a, b))
+	}) {
 		h.Suspects = append(h.Suspects, w.n.Ledger.Suspects[i])
 	}
 	return h

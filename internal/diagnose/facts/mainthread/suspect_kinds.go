@@ -93,8 +93,8 @@ func findKind(n *facts.Node, s account.Suspect) Kind {
 	if loopInstead(n, s) {
 		return KindOther // it was what was read last before the event loop's own work
 	}
-	if outer, ok := script(n, s); ok {
-		return outer
+	if inScript(n, s) {
+		return KindScriptOrMulti
 	}
 	name, _, _ := strings.Cut(s.Command, " ")
 	switch {
@@ -102,8 +102,8 @@ func findKind(n *facts.Node, s account.Suspect) Kind {
 		return kindTLSHandshake
 	case FrameworkOf(n, s) != "":
 		return KindFrameworkKeys
-	case forkCommands[name], s.Command == "CONFIG SET" && forkedWithin(n, s):
-		return KindFork
+	case forkCommands[name], s.Command == "CONFIG SET" && within(n, s, account.KindFork) != nil:
+		return KindFork // CONFIG SET appendonly yes rewrites the file
 	case s.Command == "CONFIG SET" && n.GrowthAround(series.EvictedKeys, s) > 0:
 		return KindEviction // the server evicts until it is below the new maxmemory before it replies
 	case flushCommands[name]:
@@ -111,8 +111,8 @@ func findKind(n *facts.Node, s account.Suspect) Kind {
 	case scriptCommands[name]:
 		return KindScriptOrMulti
 	case name == "EXEC":
-		if inner, ok := longestWithin(n, s); ok {
-			return KindOf(n, inner)
+		if inner := within(n, s, account.KindCommand); inner != nil {
+			return KindOf(n, *inner)
 		}
 		return KindScriptOrMulti
 	case facts.IsMapCommand(s.Command):
@@ -125,7 +125,7 @@ func findKind(n *facts.Node, s account.Suspect) Kind {
 		return KindBulkTransfer
 	case s.ArgCount > MinOversizedBatch && MultiKeyCommands[name]:
 		return KindManyKeys
-	case s.ArgCount >= manyArguments:
+	case s.ArgCount >= MinOversizedBatch:
 		return KindSlowCommand
 	case isFree(n, name, s):
 		return KindFree

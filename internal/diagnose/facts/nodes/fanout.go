@@ -3,45 +3,40 @@ package nodes
 import (
 	"math"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/stats"
 )
 
-// What the samples of other nodes must show. A sample of a process's connections is taken while a slow call of it
-// waits.
-const (
-	// maxSendGap is the part of a slow call's wait within which the other calls must have been sent: so short that
-	// unrelated calls seldom come so close with none after them, at whatever rate; see byChance.
-	// Bound: statistics, byChance says how often unrelated calls come so close, and Share subtracts that.
-	maxSendGap = 0.1
-	// MinFanoutSamples is how many samples make a pattern.
-	// Bound: guess, unrelated calls may come in bursts, of which byChance knows nothing.
-	MinFanoutSamples = 3
-	// maxByChance is the largest probability of as many samples by chance (Poisson).
-	// Bound: statistics, one process in a thousand.
-	maxByChance = 0.001
-)
+// maxByChance is the largest probability of as many samples by chance (Poisson).
+// Bound: statistics, one process in a thousand.
+const maxByChance = 0.001
 
-// fanoutSample is a sample of a slow call that waited.
+// fanoutSample is a sample of a process's connections, taken while a slow call of it waited.
 type fanoutSample struct {
 	recording.OtherNodesDetail
 	waitedNs int64
+}
+
+// near reports whether another call was sent within so small a part of the slow call's wait that unrelated calls seldom
+// come so close with none after them, at whatever rate; byChance says how seldom, and Share subtracts that.
+func (g fanoutSample) near(o recording.OtherNodeCall) bool {
+	return math.Abs(float64(o.SentAfterNs)) <= degree.Part*float64(g.waitedNs)
 }
 
 // concurrent reports whether another node was sent to at the same time, answered while the slow call waited, and was
 // sent nothing more. The exchange must reach beyond the send of the slow call: a caller that asks one node after the
 // other has its reply before it sends the next.
 func (g fanoutSample) concurrent(o recording.OtherNodeCall) bool {
-	near := math.Abs(float64(o.SentAfterNs)) <= maxSendGap*float64(g.waitedNs)
-	return !o.Waiting && near && o.SentAfterNs+o.TookNs > 0 && o.TookNs <= g.waitedNs/2
+	return !o.Waiting && g.near(o) && o.SentAfterNs+o.TookNs > 0 && o.TookNs <= g.waitedNs/2
 }
 
 // byChance is the largest probability that an unrelated exchange looks like that, at whatever rate calls are sent: the
 // last send of a Poisson process fell within w of the slow call's, and none came in the time a since. It is largest at
 // the rate ln((a+w)/a)/w.
 func (g fanoutSample) byChance(o recording.OtherNodeCall) float64 {
-	m := maxSendGap * float64(g.waitedNs)
+	m := degree.Part * float64(g.waitedNs)
 	w, a := m+min(float64(o.TookNs), m), float64(g.waitedNs)-m
 	return w / (a + w) * math.Pow(a/(a+w), a/w)
 }
@@ -96,7 +91,7 @@ func (f *Fanout) take(g fanoutSample) {
 			with++
 			f.Nodes[o.Node]++
 			f.MaxReplyNs = max(f.MaxReplyNs, o.TookNs)
-		case o.Waiting && math.Abs(float64(o.SentAfterNs)) <= maxSendGap*float64(g.waitedNs):
+		case o.Waiting && g.near(o):
 			f.AlsoWaiting++
 		}
 	}
@@ -108,9 +103,10 @@ func (f *Fanout) take(g fanoutSample) {
 }
 
 // Share is the share of the waits that belong to a fan-out, without those by chance; 0 where chance could be all of it.
+// Several samples at least: unrelated calls may come in bursts, of which byChance knows nothing.
 func (f *Fanout) Share() float64 {
 	beyond := float64(f.WithOthers) - f.ByChance
-	if f.WithOthers < MinFanoutSamples || stats.PoissonTail(f.WithOthers, f.ByChance) > maxByChance ||
+	if f.WithOthers < degree.Several || stats.PoissonTail(f.WithOthers, f.ByChance) > maxByChance ||
 		float64(f.Samples) <= f.ByChance {
 		return 0
 	}

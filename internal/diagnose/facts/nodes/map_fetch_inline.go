@@ -3,15 +3,11 @@ package nodes
 import (
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/hosts"
 )
-
-// maxMovedPerFetch is the most MOVED replies after which a library that waits for the map fetches it: redis-py's
-// reinitialize_steps is 5, and a call may fail twice.
-// Bound: library, reinitialize_steps of redis-py is 5, twice, and some that were under way.
-const maxMovedPerFetch = 12.0
 
 // InlineFetch is what is known of calls that wait until their library has fetched the cluster map.
 type InlineFetch struct {
@@ -114,12 +110,8 @@ func othersNamed(c *facts.Case) bool {
 	return false
 }
 
-// ownNamedConns is how many connections of slowpath have names, without the probe's fresh ones.
-// Bound: slowpath, its connections with a name.
-const ownNamedConns = 4
-
-// WaitsForMap reports whether the libraries of the case wait for the map after MOVED replies, as far as is known.
+// WaitsForMap reports whether the libraries of the case wait for the map after MOVED replies, as far as is known: they
+// fetch it once for each, or for many of them: redis-py's reinitialize_steps is 5, and a call may fail twice.
 func (in InlineFetch) WaitsForMap(moved float64) bool {
-	return in.Library != "" && in.Calls > 0 && in.Calls <= maxFetchesPerMoved*aboutEqual*moved &&
-		in.Calls*maxMovedPerFetch >= moved
+	return in.Library != "" && in.Calls > 0 && degree.NearlyAll*in.Calls <= moved && degree.Many*in.Calls >= moved
 }

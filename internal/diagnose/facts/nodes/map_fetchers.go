@@ -69,10 +69,7 @@ func fetchers(c *facts.Case, askers map[int]int) MapFetchers {
 	if f := fetchersOf(c, askers, "the processes that ask for the map"); f.known() {
 		return f
 	}
-	f := MapFetchers{
-		inline: facts.NameCounts{}, Concurrent: facts.NameCounts{}, Source: recording.SourceServer,
-		KnownFrom: "CLIENT LIST",
-	}
+	f := newMapFetchers(recording.SourceServer, "CLIENT LIST")
 	for _, n := range c.Nodes {
 		for _, cl := range caller.Clients(n) {
 			f.add(caller.LibraryOfClient(cl), 1)
@@ -96,17 +93,15 @@ func fetchers(c *facts.Case, askers map[int]int) MapFetchers {
 
 // fetchersOf are the libraries of processes on this host.
 func fetchersOf(c *facts.Case, pids map[int]int, who string) MapFetchers {
-	f := MapFetchers{
-		inline: facts.NameCounts{}, Concurrent: facts.NameCounts{}, Source: recording.SourceHost,
-		KnownFrom: who,
-	}
+	f := newMapFetchers(recording.SourceHost, who)
 	own := librariesByPID(c)
 	for pid, weight := range pids {
-		one := MapFetchers{inline: facts.NameCounts{}, Concurrent: facts.NameCounts{}}
+		var waits, goesOn bool
 		for name := range own[pid] {
-			one.add(name, weight)
+			inline, known := waitsForMap[name]
+			waits, goesOn = waits || inline, goesOn || known && !inline
 		}
-		if len(one.inline) > 0 && len(one.Concurrent) > 0 {
+		if waits && goesOn {
 			continue // it has both: which of them asks is not known
 		}
 		for name := range own[pid] {
@@ -114,6 +109,12 @@ func fetchersOf(c *facts.Case, pids map[int]int, who string) MapFetchers {
 		}
 	}
 	return f
+}
+
+func newMapFetchers(source, knownFrom string) MapFetchers {
+	return MapFetchers{
+		inline: facts.NameCounts{}, Concurrent: facts.NameCounts{}, Source: source, KnownFrom: knownFrom,
+	}
 }
 
 // librariesByPID are those of each process: what its connections report; else what it is built with or has open; else
@@ -167,12 +168,11 @@ func librariesByPID(c *facts.Case) map[int]facts.NameCounts {
 // namesSet is how many connections of the node's clients gave themselves a name. Neither end of the tap sees
 // all of them: the client's misses those of a pipeline, the server's counts slowpath's own.
 func namesSet(n *facts.Node) float64 {
-	own := float64(connection.ProbeCallsOf(n, n.StartNs, n.EndNs).Fresh) + ownNamedConns
+	own := float64(connection.ProbeCallsOf(n, n.StartNs, n.EndNs).Fresh)
 	by := mainthread.TapCallsBy(n, "CLIENT SETNAME")
-	if n.Rec.OwnCallsApart() {
-		return max(float64(by[recording.Client]), float64(by[recording.Server]),
-			n.Growth(series.CommandCalls("client|setname"))-own, 0)
+	atServer := float64(by[recording.Server])
+	if !n.Rec.OwnCallsApart() {
+		atServer -= own
 	}
-	return max(float64(by[recording.Client]), max(float64(by[recording.Server]),
-		n.Growth(series.CommandCalls("client|setname")))-own, 0)
+	return max(float64(by[recording.Client]), atServer, n.Growth(series.CommandCalls("client|setname"))-own, 0)
 }

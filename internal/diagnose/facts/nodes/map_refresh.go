@@ -3,6 +3,7 @@ package nodes
 import (
 	"time"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/facts/mainthread"
@@ -88,29 +89,20 @@ func ownMaps(n *facts.Node) (count float64) {
 	return count
 }
 
-// aboutEqual is how many times the smaller of two counts of the same thing the greater may be.
-// Bound: guess.
-const aboutEqual = 1.25
-
 // SameCount reports whether two counts are about equal, as of the same thing with different begins.
-func SameCount(a, b float64) bool { return b > 0 && a*aboutEqual >= b && a <= aboutEqual*b }
+func SameCount(a, b float64) bool { return b > 0 && min(a, b) >= degree.NearlyAll*max(a, b) }
 
 // PerCall is the time that one question takes of the main thread.
 func (r MapRefresh) PerCall() time.Duration {
 	return time.Duration(r.Usec / max(r.Calls, 1) * float64(time.Microsecond))
 }
 
-// likelyMapCommand is what CLUSTER stands for where the server does not say: what the tap saw most, else what
-// SLOWLOG has most, else NODES, which takes most on such a server.
+// likelyMapCommand is what CLUSTER stands for where the server does not say: what the tap saw most, else
+// NODES, which takes most on such a server.
 func likelyMapCommand(n *facts.Node) cost.Command {
 	seen := map[cost.Command]int64{}
 	for name, c := range facts.MapCommands {
 		seen[c] += mainthread.TapCalls(n, name)
-	}
-	for _, e := range n.Events(recording.SourceServer, recording.KindSlowlog) {
-		if c, is := facts.MapCommands[recording.DetailOf[recording.SlowlogDetail](e).Command]; is {
-			seen[c]++
-		}
 	}
 	best := cost.Nodes
 	for _, c := range []cost.Command{cost.Slots, cost.Shards} {

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/recording"
@@ -60,13 +61,6 @@ func findOutages(n *facts.Node) (out []Outage) {
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].FromNs < out[j].FromNs })
 	return out
-}
-
-// answerTimes are the times at which the node was seen to answer, sorted.
-func answerTimes(n *facts.Node) (times []int64) {
-	eachAnswer(n, func(ns int64) { times = append(times, ns) })
-	slices.Sort(times)
-	return times
 }
 
 // between is the time around another from the last answer before it to the first after it, within a stretch.
@@ -138,18 +132,16 @@ func silenceAtEnd(n *facts.Node, answers []int64) (s facts.Span, waiting map[Fai
 
 // dialling reports whether a call still waited for its connection when it ended.
 func dialling(segments []recording.Segment, endNs int64) bool {
-	const about = int64(1e6) // what a process takes to note the end of its watch. Bound: guess.
 	return slices.ContainsFunc(segments, func(s recording.Segment) bool {
-		return s.State == account.Dial && s.ToNs >= endNs-about
+		return s.State == account.Dial && s.ToNs >= endNs-int64(degree.AtOnce)
 	})
 }
 
 // answeredUsers reports whether the tap counted calls of clients that were answered in a stretch of time. Its count of
 // a second is written up to a second later.
 func answeredUsers(n *facts.Node, s facts.Span) bool {
-	const late = int64(2) // Bound: slowpath, the tap writes the counts of a second up to a second later.
 	for _, h := range n.Rec.Histograms {
-		if h.Source == recording.SourceTap && h.Node == n.Address && h.Second >= s.FromNs/1e9+late &&
+		if h.Source == recording.SourceTap && h.Node == n.Address && h.Second >= (s.FromNs+connection.TapLateNs)/1e9 &&
 			h.Second <= s.ToNs/1e9-1 {
 			return true
 		}

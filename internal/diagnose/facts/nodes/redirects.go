@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"fmt"
 
 	"slowpath/internal/diagnose/facts"
@@ -67,16 +68,11 @@ func openSlots(n *facts.Node) (out []string) {
 	return out
 }
 
-// CallAndMapNs are the median time of a call to a node of the cluster, and the time of a call that fetches the map as
-// the refreshes do, in nanoseconds.
+// CallAndMapNs are the median time of a call to the first node of the cluster, and the time of a call that fetches the
+// map as the refreshes do, in nanoseconds.
 func CallAndMapNs(c *facts.Case, r MapRefresh) (callNs, mapNs float64) {
 	for _, n := range c.Nodes {
-		if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && callNs == 0 {
-			callNs = float64(kept.P50Ns)
-		}
-	}
-	if callNs == 0 {
-		callNs = float64(connection.AssumedCallNs)
+		callNs = cmp.Or(callNs, float64(connection.ConnectionCostOf(n).CallNs))
 	}
 	return callNs, callNs + float64(r.PerCall())
 }

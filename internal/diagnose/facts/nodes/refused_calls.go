@@ -150,15 +150,15 @@ func ErrorRises(n *facts.Node, code string) (out []recording.Step) {
 // RefusingSpans is when the node was in the state in which it gives an error, according to INFO and to the probe's own
 // calls.
 func RefusingSpans(n *facts.Node, code string) facts.Spans {
+	out := ownRefusedSpans(n, code)
 	switch code {
 	case "LOADING":
-		return facts.MergeSpans(append(ownRefusedSpans(n, code), spansOf(n, n.Series(series.Loading),
-			func(v float64) bool { return v > 0 }, false)...))
-	case "MASTERDOWN":
-		return facts.MergeSpans(append(ownRefusedSpans(n, code), spansOf(n, n.Series(series.MasterLinkDownSinceSeconds),
-			func(float64) bool { return true }, true)...))
+		out = append(out, spansOf(n, series.Loading, func(v float64) bool { return v > 0 }, 0)...)
+	case "MASTERDOWN": // a field that exists only in that state
+		down := func(float64) bool { return true }
+		out = append(out, spansOf(n, series.MasterLinkDownSinceSeconds, down, int64(facts.PollIntervalNs))...)
 	}
-	return ownRefusedSpans(n, code)
+	return facts.MergeSpans(out)
 }
 
 // ownRefusedSpans is when the probe's own calls were refused: from one to the next, while none succeeded between them.
@@ -168,38 +168,38 @@ func ownRefusedSpans(n *facts.Node, code string) (out facts.Spans) {
 		if c.Node != n.Address || c.Source != recording.SourceProbe {
 			continue
 		}
+		if c.Error == "" {
+			last = 0
+		}
 		if c.Error != code {
-			if c.Error == "" {
-				last = 0
-			}
 			continue
 		}
 		from := c.StartNs
-		if last > 0 && last < from {
-			from = last
+		if last > 0 {
+			from = min(from, last)
 		}
 		out, last = append(out, facts.Span{FromNs: from, ToNs: c.EndNs}), c.EndNs
 	}
-	return facts.MergeSpans(out)
+	return out
 }
 
-// spansOf are the spans from a matching point of a series to the next point, or to the end of the watch. The points of
-// a field that exists only in that state hold until the next poll, a second later.
-func spansOf(n *facts.Node, s recording.Series, match func(float64) bool, vanishes bool) (out facts.Spans) {
+// spansOf are the spans from a matching point of a series to the next point, or to the end of the watch; where
+// holdsNs is set, no longer than that.
+func spansOf(n *facts.Node, of series.Name, match func(float64) bool, holdsNs int64) (out facts.Spans) {
+	s := n.Series(of)
 	for i, p := range s {
-		if !match(p.Value) {
-			continue
-		}
 		to := n.EndNs
 		if i+1 < len(s) {
 			to = s[i+1].TimeNs
 		}
-		if vanishes {
-			to = min(to, p.TimeNs+int64(facts.PollIntervalNs))
+		if holdsNs > 0 {
+			to = min(to, p.TimeNs+holdsNs)
 		}
-		out = append(out, facts.Span{FromNs: p.TimeNs, ToNs: to})
+		if match(p.Value) {
+			out = append(out, facts.Span{FromNs: p.TimeNs, ToNs: to})
+		}
 	}
-	return facts.MergeSpans(out)
+	return out
 }
 
 // WasReplica reports whether the node said that it is a replica, at any time.

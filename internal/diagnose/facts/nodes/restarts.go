@@ -1,7 +1,10 @@
 package nodes
 
 import (
+	"slices"
+
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -17,11 +20,6 @@ type Restart struct {
 	// LoadingNs is for how long it then refused calls while it loaded its data.
 	LoadingNs int64
 }
-
-// uptimeErrorNs is how far from its begin a restart may be reported: INFO gives the uptime in whole seconds, and is
-// asked once per second.
-// Bound: server, uptime_in_seconds of INFO is in whole seconds, and PollIntervalNs.
-const uptimeErrorNs = int64(2e9)
 
 // Restarts are those of the node, by the server's own account (run_id, uptime), or by its process.
 func Restarts(n *facts.Node) (out []Restart) {
@@ -71,7 +69,7 @@ type restartDetail struct {
 // data then, if it did: while it loads, it answers late as well, and INFO by seconds.
 func gapBeforeLoading(answers []int64, loading facts.Spans, atNs int64, within facts.Span) facts.Span {
 	for _, s := range loading {
-		if s.FromNs < atNs+uptimeErrorNs && s.ToNs > atNs-uptimeErrorNs {
+		if s.FromNs < atNs+connection.UptimeErrorNs && s.ToNs > atNs-connection.UptimeErrorNs {
 			within.ToNs = s.FromNs
 			return gapNear(answers, s.FromNs, within)
 		}
@@ -82,9 +80,9 @@ func gapBeforeLoading(answers []int64, loading facts.Spans, atNs int64, within f
 // gapNear is the longest time without an answer near another time, within a stretch.
 func gapNear(answers []int64, atNs int64, within facts.Span) (gap facts.Span) {
 	last := within.FromNs
-	for _, a := range append(answers, within.ToNs) {
+	for _, a := range append(slices.Clone(answers), within.ToNs) {
 		a = min(a, within.ToNs)
-		if last <= atNs+uptimeErrorNs && a >= atNs-uptimeErrorNs && a-last > gap.ToNs-gap.FromNs {
+		if last <= atNs+connection.UptimeErrorNs && a >= atNs-connection.UptimeErrorNs && a-last > gap.ToNs-gap.FromNs {
 			gap = facts.Span{FromNs: last, ToNs: a}
 		}
 		last = max(last, a)

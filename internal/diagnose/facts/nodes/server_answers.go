@@ -1,27 +1,23 @@
 package nodes
 
 import (
+	"math"
+	"slices"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
 )
 
-const (
-	// probedEveryNs and polledEveryNs are how often a healthy node is seen to answer the probe and the server source.
-	// Bound: slowpath, the probe calls many times per second, the server source once; either may be late on a busy
-	// host.
-	probedEveryNs = int64(500e6)
-	polledEveryNs = int64(2e9)
-)
-
-// answersEvery is how often, at least, a healthy node is seen to answer, in nanoseconds.
+// answersEvery is how often, at least, a healthy node is seen to answer, in nanoseconds: the probe calls many times per
+// second, the server source once, and either may be late on a busy host.
 func answersEvery(n *facts.Node) int64 {
 	if _, probed := n.Ledger.Path(n.Address, "kept"); probed {
-		return probedEveryNs
+		return int64(degree.Long)
 	}
-	return polledEveryNs
+	return 2 * int64(facts.PollIntervalNs)
 }
 
 // lastAnswerOfAny is the last answer of any node: what is asked last is asked until a silent node has had its time.
@@ -32,17 +28,21 @@ func lastAnswerOfAny(c *facts.Case) (last int64) {
 	return last
 }
 
-// eachAnswer calls a function with each time at which this node was seen to answer anybody, in no order: slowpath's own
-// calls, INFO, and calls of its clients.
-func eachAnswer(n *facts.Node, each func(ns int64)) {
+// answerTimes are the times at which this node was seen to answer anybody, sorted: slowpath's own calls, INFO, and
+// calls of its clients.
+func answerTimes(n *facts.Node) []int64 { return facts.Once(n, "answers", findAnswerTimes) }
+
+func findAnswerTimes(n *facts.Node) (times []int64) {
 	for _, p := range n.Series(series.UptimeInSeconds) {
-		each(p.TimeNs)
+		times = append(times, p.TimeNs)
 	}
 	for _, c := range n.Rec.Calls {
 		if c.Node == n.Address && hadReply(c) {
-			each(c.EndNs)
+			times = append(times, c.EndNs)
 		}
 	}
+	slices.Sort(times)
+	return times
 }
 
 // hadReply reports whether a call had a reply. An error that is a reply is its code, LOADING, or "error reply" of the
@@ -52,23 +52,16 @@ func hadReply(c recording.Call) bool {
 }
 
 // lastAnswer is the last answer before a time; 0 where there was none.
-func lastAnswer(n *facts.Node, before int64) (last int64) {
-	eachAnswer(n, func(ns int64) {
-		if ns <= before {
-			last = max(last, ns)
-		}
-	})
-	return last
+func lastAnswer(n *facts.Node, before int64) int64 {
+	return between(answerTimes(n), before, facts.Span{}).FromNs
 }
 
 // firstAnswer is the first answer after a time; 0 where there was none.
-func firstAnswer(n *facts.Node, after int64) (first int64) {
-	eachAnswer(n, func(ns int64) {
-		if ns > after && (first == 0 || ns < first) {
-			first = ns
-		}
-	})
-	return first
+func firstAnswer(n *facts.Node, after int64) int64 {
+	if to := between(answerTimes(n), after, facts.Span{ToNs: math.MaxInt64}).ToNs; to < math.MaxInt64 {
+		return to
+	}
+	return 0
 }
 
 // stoppedSince is for how long the node's process was stopped after a time, in nanoseconds.

@@ -13,7 +13,7 @@ import (
 // settleNs is how long after a takeover was seen callers may still be about to switch: the other nodes hear of it
 // within milliseconds, the server source sees it within its second, and a call that waits then may do so for another.
 // Bound: slowpath, PollIntervalNs, and a second for calls under way.
-const settleNs = int64(2e9)
+const settleNs = 2 * int64(facts.PollIntervalNs)
 
 // SilentNodeWaits is who waits for a silent node in a stretch of time.
 type SilentNodeWaits struct {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/wire/cluster"
@@ -56,13 +57,9 @@ func SlotUseOf(n *facts.Node) (u SlotUse) {
 // are known took less, ok is false.
 func (u SlotUse) MostOfTime() (slots []recording.SlotUse, share float64, ok bool) {
 	for i, slot := range u.Busiest {
-		if share += float64(slot.CPUUsec) / max(u.Usec, 1); share > mostOfSlots {
+		if share += float64(slot.CPUUsec) / max(u.Usec, 1); share > degree.Most {
 			return u.Busiest[:i+1], share, true
 		}
 	}
 	return u.Busiest, share, false
 }
-
-// mostOfSlots is the share of the time of commands from which the slots that took it are what the node is busy with.
-// Bound: majority, of the time of commands with keys.
-const mostOfSlots = 0.5

@@ -15,28 +15,24 @@ func TapErrors(n *facts.Node) map[string]facts.NameCounts {
 }
 
 func findTapErrors(n *facts.Node) map[string]facts.NameCounts {
-	bySide := map[string]map[string]facts.NameCounts{}
-	total := map[string]int{}
-	for _, name := range n.Rec.Names(recording.SourceTap, n.Address, recording.ErrorRepliesPrefix) {
-		side, op, code, ok := recording.ParseErrorReplies(name)
-		count, _ := n.Rec.Series(recording.SourceTap, n.Address, name).Last()
-		if !ok || count <= 0 || recording.ExpectedReply(op, code) {
-			continue
-		}
-		if bySide[side] == nil {
-			bySide[side] = map[string]facts.NameCounts{}
-		}
-		if bySide[side][code] == nil {
-			bySide[side][code] = facts.NameCounts{}
-		}
-		bySide[side][code][op] += int(count)
-		total[side] += int(count)
-	}
 	best := map[string]facts.NameCounts{}
 	most := 0
-	for _, side := range []string{recording.Client, recording.Server} {
-		if total[side] > most {
-			best, most = bySide[side], total[side]
+	for _, end := range []string{recording.Client, recording.Server} {
+		of, total := map[string]facts.NameCounts{}, 0
+		for _, name := range n.Rec.Names(recording.SourceTap, n.Address, recording.ErrorRepliesPrefix) {
+			side, op, code, ok := recording.ParseErrorReplies(name)
+			count, _ := n.Rec.Series(recording.SourceTap, n.Address, name).Last()
+			if !ok || side != end || count <= 0 || recording.ExpectedReply(op, code) {
+				continue
+			}
+			if of[code] == nil {
+				of[code] = facts.NameCounts{}
+			}
+			of[code][op] += int(count)
+			total += int(count)
+		}
+		if total > most {
+			best, most = of, total
 		}
 	}
 	return best
