@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/facts/nodes"
@@ -50,12 +51,12 @@ func explainAsk(c *facts.Case, _ *Finding) *Finding {
 	}
 	if r.TryAgain > 0 {
 		f.support(recording.SourceServer, r.TryAgain, "replies",
-			"%s with several keys got TRYAGAIN, since some of the keys had moved: the "+
-				"library waits before it retries (ioredis 100 ms)", counted(r.TryAgain, "command"))
+			"%s with several keys got TRYAGAIN, since some of the keys had moved: the library waits before it "+
+				"retries (ioredis 100 ms)", counted(r.TryAgain, "command"))
 	}
 	if len(r.OpenSlots) > 0 {
-		text := strings.Join(r.OpenSlots[:min(3, len(r.OpenSlots))], ", ")
-		if more := len(r.OpenSlots) - 3; more > 0 {
+		text := strings.Join(r.OpenSlots[:min(degree.Listed, len(r.OpenSlots))], ", ")
+		if more := len(r.OpenSlots) - degree.Listed; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
 		f.support(recording.SourceServer, float64(len(r.OpenSlots)), "slots", "migrating: %s", text)

@@ -48,7 +48,7 @@ func explainBigKeyIO(n *facts.Node) *Finding {
 	} {
 		bytes := n.Growth(d.of)
 		each := bytes / max(1, n.Growth(series.TotalCommandsProcessed))
-		if bytes/n.Seconds() >= notableBytes {
+		if bytes/n.Seconds() >= mainthread.MinBulkBytes {
 			f.support(recording.SourceServer, bytes/n.Seconds(), "bytes/s",
 				"the server %s %.0f MB per second, %.0f kB per command", d.text, bytes/n.Seconds()/1e6, each/1e3)
 		}
@@ -66,10 +66,6 @@ func explainBigKeyIO(n *facts.Node) *Finding {
 	f.FixSteps = bigKeyFix(n, commands, log)
 	return f
 }
-
-// notableBytes per second are worth a line of evidence.
-// Bound: arithmetic, it decides what is listed.
-const notableBytes = 1e6
 
 // supportBuffers shows the clients with the largest buffers.
 func (f *Finding) supportBuffers(n *facts.Node) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -35,10 +36,6 @@ func waiters(n *facts.Node) map[string][]waiter {
 	}
 	return out
 }
-
-// muchShorter: calls elsewhere that take less than this part of the wait are worth a line of evidence.
-// Bound: arithmetic, it decides what is listed.
-const muchShorter = 4
 
 func explainBlocking(n *facts.Node) *Finding {
 	byConn := waiters(n)
@@ -76,14 +73,15 @@ func explainBlocking(n *facts.Node) *Finding {
 		f.support(recording.SourceTap, free, "calls",
 			"meanwhile the server answered %s on other connections", counted(free, "call"))
 	}
-	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && kept.P99Ns < cl.MaxNs/muchShorter {
-		f.support(recording.SourceProbe, float64(kept.P99Ns), "ns",
-			"99 of 100 calls on the probe's own connection had their reply within %s", format.Brief(kept.P99Ns))
-	}
-	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && kept.P50Ns >= n.Ledger.ThresholdNs {
+	switch kept, ok := n.Ledger.Path(n.Address, "kept"); {
+	case !ok:
+	case kept.P50Ns >= n.Ledger.ThresholdNs:
 		f.doubt(recording.SourceProbe, float64(kept.P50Ns), "ns",
 			"calls on their own connection are slow, too: half of the probe's take at least %s",
 			format.Brief(kept.P50Ns))
+	case degree.Several*kept.P99Ns < cl.MaxNs:
+		f.support(recording.SourceProbe, float64(kept.P99Ns), "ns",
+			"99 of 100 calls on the probe's own connection had their reply within %s", format.Brief(kept.P99Ns))
 	}
 	f.FixSteps = blockingFix(w, who)
 	return f
@@ -118,19 +116,15 @@ func callsElsewhere(n *facts.Node, held map[string]facts.Spans) (calls float64) 
 			continue
 		}
 		for s := range c.Steps() {
-			calls += float64(s.Calls) * float64(meanwhile.OverlapNs(s.FromNs, s.ToNs)) / float64(max(s.ToNs-s.FromNs,
-				1))
+			calls += float64(s.Calls*meanwhile.OverlapNs(s.FromNs, s.ToNs)) / float64(max(s.ToNs-s.FromNs, 1))
 		}
 	}
 	return calls
 }
 
 func blockingFix(w waiter, who string) []remedy.Step {
-	own := remedy.Step{
-		ID: "own-connection", Kind: remedy.Change, Restart: "the application",
-		Text: fmt.Sprintf("Give %s its own connection, not the one that %s shares between callers", format.Name(w.Op),
-			format.Name(who)),
-	}
+	own := inApplication("own-connection", fmt.Sprintf("Give %s its own connection, not the one that %s shares "+
+		"between callers", format.Name(w.Op), format.Name(who)))
 	if w.Op == "WAIT" || w.Op == "WAITAOF" {
 		own.Text += ". WAIT belongs on the connection that wrote: take one from a pool, write and WAIT on it, then " +
 			"return it"
@@ -139,9 +133,6 @@ func blockingFix(w waiter, who string) []remedy.Step {
 	own.Text += ". Lettuce: a StatefulRedisConnection per blocking consumer; ioredis: redis.duplicate(); node-redis: " +
 		"client.duplicate(); redis-py and go-redis: a pool with one extra connection per blocking consumer; rueidis " +
 		"does it by itself (it has a pool for blocking commands)"
-	return []remedy.Step{own, {
-		ID: "without-blocking", Kind: remedy.Change, Or: true, Restart: "the application",
-		Text: "Do without blocking commands, which StackExchange.Redis does not have for this reason: pub/sub as a " +
-			"signal with LPOP, or XREADGROUP without BLOCK",
-	}}
+	return []remedy.Step{own, alternative(inApplication("without-blocking", "Do without blocking commands, which "+
+		"StackExchange.Redis does not have for this reason: pub/sub as a signal with LPOP, or XREADGROUP without BLOCK"))}
 }
