@@ -134,5 +134,6 @@ func blockingFix(w waiter, who string) []remedy.Step {
 		"client.duplicate(); redis-py and go-redis: a pool with one extra connection per blocking consumer; rueidis " +
 		"does it by itself (it has a pool for blocking commands)"
 	return []remedy.Step{own, alternative(inApplication("without-blocking", "Do without blocking commands, which "+
-		"StackExchange.Redis does not have for this reason: pub/sub as a signal with LPOP, or XREADGROUP without BLOCK"))}
+		"StackExchange.Redis does not have for this reason: pub/sub as a signal with LPOP, or XREADGROUP without "+
+		"BLOCK"))}
 }

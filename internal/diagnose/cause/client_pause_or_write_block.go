@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/hosts"
@@ -40,17 +41,17 @@ func explainPause(n *facts.Node) *Finding {
 	if nodes.MaxclientsRefusals(n) > 0 {
 		stall = mainthread.IdleServerWait{} // calls that have no connection wait for one
 	}
-	most := float64(stall.Claim.Ns) >= mostOfExcess*float64(n.Ledger.ExcessNs)
 	kept := mainthread.DelayedRepliesOf(n)
-	writes := kept.Matters() && p.Reported() || p.MaxBlocked > 0 && (p.Reported() || p.BlockedClient != "" ||
-		!p.ClientsMayBlock &&
-			caller.AllClientsListed(n))
+	blocked := p.Reported() || p.BlockedClient != "" || !p.ClientsMayBlock && caller.AllClientsListed(n)
+	writes := kept.Matters() && p.Reported() || p.MaxBlocked > 0 && blocked
+	// A pause holds up everything while it lasts; what it does not explain has another cause.
+	most := float64(stall.Claim.Ns) >= degree.Most*float64(n.Ledger.ExcessNs)
 	stalled := stall.Matters() && (p.Reported() || most)
-	unseen := stall.AllBlocked && !hosts.PacketLossOf(n).SeenOnPort && (stall.LoopIdle() || !stall.HostWatched &&
-		stall.LoggedShare < mainthread.MaxLoggedShare &&
-		p.ClientCommands >= minStalls)
+	told := p.ClientCommands >= degree.Several // by somebody, maybe to pause
+	unseen := stall.AllBlocked && !hosts.PacketLossOf(n).SeenOnPort &&
+		(stall.LoopIdle() || !stall.HostWatched && stall.LoggedShare < degree.Most && told)
 	// a server that counts no CLIENT PAUSE, and was seen to read calls and sleep
-	unseen = unseen || kept.Matters() && p.ClientCommands >= minStalls
+	unseen = unseen || kept.Matters() && told
 	// one that counts it, and has counted none since it began, was not told to pause
 	unseen = unseen && !p.Never
 	switch {
@@ -63,18 +64,6 @@ func explainPause(n *facts.Node) *Finding {
 	}
 	return nil
 }
-
-// minStalls: one CLIENT command of another connection proves nothing.
-// Bound: guess, two.
-const minStalls = 2
-
-// mostOfExcess: a pause holds up everything while it lasts; what it does not explain has another cause.
-// Bound: majority, of the excess.
-const mostOfExcess = 0.5
-
-// leastOfWriters: writers that are held back lose so much of all callers' time, at least.
-// Bound: guess.
-const leastOfWriters = 0.3
 
 // pauseOfAll: replies were withheld from all clients.
 func pauseOfAll(n *facts.Node, p mainthread.Pause, w mainthread.IdleServerWait) *Finding {
@@ -113,7 +102,7 @@ func pauseOfWrites(n *facts.Node, p mainthread.Pause) *Finding {
 	kept := mainthread.DelayedRepliesOf(n)
 	f := finding(n, kept.Claim)
 	if !kept.Matters() { // who waited was not seen, but writers get nothing until the pause ends
-		f.loseBeside(n, facts.LostWaiting, max(p.BlockedShare, leastOfWriters), facts.HealthyMaxNs)
+		f.loseBeside(n, facts.LostWaiting, p.BlockedShare, facts.HealthyMaxNs)
 	}
 	f.Title = "Writes are paused (CLIENT PAUSE … WRITE or a failover): writers wait, readers notice nothing"
 	if p.ClientsMayBlock && p.BlockedClient == "" && p.Reason == "" && !(p.Reported() && kept.Matters()) {
@@ -143,7 +132,7 @@ func (f *Finding) supportPause(p mainthread.Pause) {
 		f.support(recording.SourceServer, p.PauseCalls, "calls",
 			"CLIENT PAUSE was called %s during the watch (commandstats)", facts.TimesText(int(p.PauseCalls)))
 	}
-	if p.PauseCalls == 0 && p.ClientCommands >= minStalls {
+	if p.PauseCalls == 0 && p.ClientCommands >= degree.Several {
 		f.support(recording.SourceServer, p.ClientCommands, "calls",
 			"some client sent about %.0f CLIENT commands (commandstats, without slowpath's own)", p.ClientCommands)
 	}
@@ -245,8 +234,9 @@ func (f *Finding) supportDelayedReplies(d mainthread.DelayedReplies) {
 		return
 	}
 	ops := facts.KeysByValue(d.MaxNsByOp)
+	ops = ops[:min(len(ops), degree.Listed)]
 	f.support(recording.SourceTap, float64(d.Calls), "calls",
 		"the server read %s of its clients, then slept before it answered, "+
 			"up to %s: %s, which never block by themselves", counted(d.Calls, "call"), format.Brief(d.MaxNs),
-		strings.Join(ops[:min(len(ops), 4)], ", "))
+		strings.Join(ops, ", "))
 }

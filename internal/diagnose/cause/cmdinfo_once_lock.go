@@ -1,8 +1,10 @@
 package cause
 
 import (
+	"slices"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -21,19 +23,6 @@ var cmdinfoOnceLock = Cause{
 	Explain: explainCommandLoop,
 	Whole:   commandLock,
 }
-
-// A library asks COMMAND once for each client object.
-const (
-	// commandsPerCall: two in go-redis v6 and v8 clusters, one in a Ring: one node of many may be asked less often.
-	// Bound: library, go-redis: two per client object of v6 and v8 for a cluster, one for a Ring; less half, for nodes
-	// that are asked less often.
-	commandsPerCall = 0.5
-	commandsRate    = 2.0 // per second, on a node. Bound: guess.
-	// mapsPerCommand: a client object made for each job asks for the cluster map as often as for COMMAND.
-	// Bound: guess.
-	mapsPerCommand = 0.5
-	redialsPer     = 0.5 // connections for each COMMAND. Bound: guess.
-)
 
 // commandLoop compares COMMAND with the other commands of all nodes: a replica may be asked for COMMAND alone.
 type commandLoop struct {
@@ -104,9 +93,11 @@ func explainCommandLoop(n *facts.Node) *Finding {
 	broken := brokenOff(n)
 	l := commandLoopOf(n.Case)
 	// However rarely an application calls: no other client resets a connection with a reply that it asked for itself.
-	often := asked >= commandsRate*n.Seconds() || asked >= connection.MinRedials && float64(broken) >= redialsPer*asked
-	if !often || l.data == 0 || l.asked < commandsPerCall*l.data || l.maps > mapsPerCommand*l.asked ||
-		l.redials < redialsPer*l.asked {
+	brokenForMost := float64(broken) >= degree.Most*asked
+	often := asked >= degree.Several*n.Seconds() || asked >= connection.MinRedials && brokenForMost
+	// It asks once or twice for each call. A client object made for each job asks for the cluster map as often.
+	if !often || l.data == 0 || l.asked < degree.Most*l.data || l.maps > degree.Most*l.asked ||
+		l.redials < degree.Most*l.asked {
 		return nil
 	}
 	f := &Finding{Of: n.Ledger.Calls()}
@@ -122,7 +113,7 @@ func explainCommandLoop(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, c.PerSecond, "connections per second",
 			"%s new connections per second: one for each COMMAND", format.Rounded(c.PerSecond))
 	}
-	if float64(broken) >= redialsPer*asked {
+	if brokenForMost {
 		f.support(recording.SourceTap, float64(broken), "connections",
 			"the client reset %s (RST) with the rest of a reply unread", counted(broken, "connection"))
 	} else {
@@ -189,9 +180,10 @@ func commandFix(c *facts.Case, frame string) []remedy.Step {
 		}
 	}
 	to := "to v9 (github.com/redis/go-redis/v9), which can parse the reply of every server"
-	if n := c.Nodes[0]; !facts.ServerAtLeast(n, 7, 0) && !strings.Contains(from, " v8") && !strings.Contains(from,
-		" v7") &&
-		!strings.Contains(from, " 8.") && !strings.Contains(from, " 7.") {
+	recent := slices.ContainsFunc([]string{" v7", " v8", " 7.", " 8."}, func(v string) bool {
+		return strings.Contains(from, v)
+	})
+	if !recent && !facts.ServerAtLeast(c.Nodes[0], 7, 0) {
 		to = "to v9 (github.com/redis/go-redis/v9); v7.4.0 and v8 can parse the reply " +
 			"of Redis 6, but not that of Redis 7 and Valkey"
 	}

@@ -90,7 +90,8 @@ func evictionFix(n *facts.Node, ss []account.Suspect, used float64) (fix []remed
 	if v, ok := n.Config("maxmemory-eviction-tenacity"); ok {
 		if t, err := strconv.Atoi(v); err == nil && t > defaultTenacity {
 			fix = append(fix, remedy.ConfigSet(n, "shorter-evictions", "maxmemory-eviction-tenacity",
-				strconv.Itoa(defaultTenacity), "One round of eviction then ends after about 0.5 ms; now it may take longer").
+				strconv.Itoa(defaultTenacity),
+				"One round of eviction then ends after about 0.5 ms; now it may take longer").
 				Risking("for some time it may be further above maxmemory"))
 		}
 	} else if !facts.ServerAtLeast(n, 6, 2) {

@@ -20,88 +20,71 @@ type refusal struct {
 	// elsewhere: another cause has all of it.
 	elsewhere bool
 	fix       func(*facts.Node) []remedy.Step
-	see       []string
+	see       string
 }
 
 // refusals are the errors of server.c (processCommand), cluster.c and acl.c that depend on the state of the server or
 // on its configuration.
 var refusals = []refusal{
 	{
-		code: "LOADING", title: "the server is loading its data", users: true,
-		fix: fixLoading,
-		see: []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/"},
+		code: "LOADING", title: "the server is loading its data", users: true, fix: fixLoading,
+		see: operatePages + "management/persistence/",
 	},
 	{
-		code: "CLUSTERDOWN", title: "the cluster is down, or has no node for these slots",
-		fix: fixClusterDown,
-		see: []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/scaling/"},
+		code: "CLUSTERDOWN", title: "the cluster is down, or has no node for these slots", fix: fixClusterDown,
+		see: operatePages + "management/scaling/",
 	},
 	{
 		code: "MASTERDOWN", title: "the replica has lost its master and may not serve old data", users: true,
-		fix: fixMasterDown,
-		see: []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/replication/"},
+		fix: fixMasterDown, see: operatePages + "management/replication/",
 	},
 	{
-		code: "READONLY", title: "writes go to a replica", users: true,
-		fix: fixReadOnly,
-		see: []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/replication/#read-only-replica"},
+		code: "READONLY", title: "writes go to a replica", users: true, fix: fixReadOnly,
+		see: operatePages + "management/replication/#read-only-replica",
 	},
 	{
-		code: "OOM", title: "maxmemory is reached, and nothing may be evicted",
-		fix: fixFull,
-		see: []string{"https://redis.io/docs/latest/develop/reference/eviction/"},
+		code: "OOM", title: "maxmemory is reached, and nothing may be evicted", fix: fixFull,
+		see: "https://redis.io/docs/latest/develop/reference/eviction/",
 	},
 	{
-		code: "MISCONF", title: "the last save to disk failed, so writes are refused",
-		fix: fixFailedSave,
-		see: []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/"},
+		code: "MISCONF", title: "the last save to disk failed, so writes are refused", fix: fixFailedSave,
+		see: operatePages + "management/persistence/",
 	},
 	{
-		code: "NOREPLICAS", title: "fewer replicas are in sync than min-replicas-to-write wants", elsewhere: true,
+		code: "BUSY", title: "a script runs for longer than busy-reply-threshold", fix: fixBusy,
+		see: "https://redis.io/docs/latest/commands/script-kill/",
+	},
+	{code: "NOAUTH", title: "the server wants a login", login: true, fix: fixLogin, see: aclPage},
+	{
+		code: "WRONGPASS", title: "the password or the user of clients is wrong", login: true, fix: fixLogin,
+		see: aclPage,
+	},
+	{code: "NOPERM", title: "the user of the clients may not do that", login: true, fix: fixRights, see: aclPage},
+	{
+		code: "DENIED", title: "the server is in protected mode", fix: fixProtected,
+		see: operatePages + "management/security/",
 	},
 	{
-		code: "BUSY", title: "a script runs for longer than busy-reply-threshold",
-		fix: fixBusy,
-		see: []string{"https://redis.io/docs/latest/commands/script-kill/"},
+		code: "CROSSSLOT", title: "the keys of a command belong to several slots", fix: fixCrossSlot,
+		see: operatePages + "reference/cluster-spec/#hash-tags",
 	},
-	{
-		code: "NOAUTH", title: "the server wants a login", login: true,
-		fix: fixLogin,
-		see: []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/security/acl/"},
-	},
-	{
-		code: "WRONGPASS", title: "the password or the user of clients is wrong", login: true,
-		fix: fixLogin,
-		see: []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/security/acl/"},
-	},
-	{
-		code: "NOPERM", title: "the user of the clients may not do that", login: true,
-		fix: fixRights,
-		see: []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/security/acl/"},
-	},
-	{
-		code: "DENIED", title: "the server is in protected mode",
-		fix: fixProtected,
-		see: []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/security/"},
-	},
+	{code: "NOREPLICAS", elsewhere: true},
 	// Redirects of a cluster: their clients follow them.
-	{code: "MOVED", title: "another node has the slot", elsewhere: true},
-	{code: "ASK", title: "the slot moves", elsewhere: true},
-	{code: "TRYAGAIN", title: "the slot moves", elsewhere: true},
-	{
-		code: "CROSSSLOT", title: "the keys of a command belong to several slots",
-		fix: fixCrossSlot,
-		see: []string{"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags"},
-	},
+	{code: "MOVED", elsewhere: true},
+	{code: "ASK", elsewhere: true},
+	{code: "TRYAGAIN", elsewhere: true},
 }
+
+const (
+	operatePages = "https://redis.io/docs/latest/operate/oss_and_stack/"
+	aclPage      = operatePages + "management/security/acl/"
+)
 
 // refusalPages are the sources of all refusals.
 func refusalPages() (pages []string) {
 	for _, r := range refusals {
-		for _, page := range r.see {
-			if !slices.Contains(pages, page) {
-				pages = append(pages, page)
-			}
+		if r.see != "" && !slices.Contains(pages, r.see) {
+			pages = append(pages, r.see)
 		}
 	}
 	return pages
@@ -109,10 +92,8 @@ func refusalPages() (pages []string) {
 
 // refusalOf is the row of an error.
 func refusalOf(code string) (refusal, bool) {
-	for _, r := range refusals {
-		if r.code == code {
-			return r, true
-		}
+	if i := slices.IndexFunc(refusals, func(r refusal) bool { return r.code == code }); i >= 0 {
+		return refusals[i], true
 	}
 	return refusal{}, false
 }

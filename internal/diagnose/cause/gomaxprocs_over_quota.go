@@ -78,10 +78,13 @@ func overQuotaOf(n *facts.Node, t *hosts.Threads) (o overQuota, ok bool) {
 	}
 	q := t.MainQuota()
 	o = overQuota{pid: t.PID, cores: q.Cores, cgroup: q.Cgroup, at: throttledTogether(t)}
-	if o.cores <= 0 {
-		if o.cores, o.cgroup = quotaOf(n, t.PID); o.cores <= 0 {
+	if o.cores <= 0 { // the tap did not see whose it is
+		o.cgroup = hosts.CgroupPath(n.Case, t.PID)
+		quota, period, ok := quotaOf(n, o.cgroup)
+		if !ok {
 			return o, false
 		}
+		o.cores = quota / period
 	}
 	o.runtime, o.known = runtimeInfoOf(n, t.PID)
 	switch {
@@ -103,17 +106,6 @@ func (o overQuota) width(n *facts.Node) float64 {
 		return cpus
 	}
 	return 0
-}
-
-// quotaOf is the quota of a process's cgroup according to its files.
-func quotaOf(n *facts.Node, pid int) (cores float64, cgroup string) {
-	path := hosts.CgroupPath(n.Case, pid)
-	quota, _ := n.CgroupSeries(path, series.CgroupQuota).Last()
-	period, _ := n.CgroupSeries(path, series.CgroupPeriod).Last()
-	if path == "" || quota <= 0 || period <= 0 {
-		return 0, path
-	}
-	return quota / period, path
 }
 
 // runtimeThreads are the names of threads that a JVM creates in proportion to the CPUs that it sees; those of the
@@ -153,11 +145,7 @@ func explainMaxProcs(n *facts.Node) *Finding {
 		o.cores, o.cgroup, o.at, len(t.Throttled))
 	f.supportRuntime(n, o)
 	f.supportClientQuota(n, o.cgroup)
-	if run := n.ProcessSeries(c.PID, series.ClientCPU); len(run) >= 2 {
-		count, _ := n.ProcessSeries(c.PID, series.ClientThreads).Max()
-		f.support(recording.SourceHost, facts.Rate(run)/1e9, "cores",
-			"it used %.2f cores with %s", facts.Rate(run)/1e9, counted(count, "thread"))
-	}
+	f.supportCores(n, c.PID)
 	if o.cores < 1 {
 		f.doubt(recording.SourceTap, o.cores, "cores",
 			"with %.2f cores even a single thread would be throttled if it has more work than that: fewer "+
