@@ -109,14 +109,9 @@ func backlogFix(n *facts.Node, b connection.AcceptQueue) (fix []remedy.Step) {
 		})
 	}
 	if b.KeptSlow {
-		fix = append(fix, remedy.Step{
-			ID: "free-event-loop", Kind: remedy.Change,
-			Text: "Find what holds the event loop (see the other findings): no backlog is long enough for a server " +
-				"that does not accept",
-		})
+		fix = append(fix, change("free-event-loop", "Find what holds the event loop (see the other findings): no "+
+			"backlog is long enough for a server that does not accept"))
 	}
-	return append(fix, remedy.Step{
-		ID: "keep-connections", Kind: remedy.Change, Restart: "the application",
-		Text: "Let callers keep their connections, and reconnect with jitter after an error",
-	})
+	return append(fix, inApplication("keep-connections", "Let callers keep their connections, and reconnect with "+
+		"jitter after an error"))
 }

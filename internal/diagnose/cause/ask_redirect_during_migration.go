@@ -84,11 +84,8 @@ func askFix(n *facts.Node, r nodes.Redirects) []remedy.Step {
 		Risk:    "big keys block both nodes while they move; it disturbs a resharding that still runs",
 	}, remedy.MigrateByReplication(n)}
 	if r.TryAgain > 0 {
-		fix = append(fix, remedy.Step{
-			ID: "one-key-each", Kind: remedy.Change, Restart: "the application",
-			Text: "Until then ask for each key by a command of its own: the library follows ASK at once, and waits " +
-				"after TRYAGAIN (ioredis retryDelayOnTryAgain, 100 ms)",
-		})
+		fix = append(fix, inApplication("one-key-each", "Until then ask for each key by a command of its own: the "+
+			"library follows ASK at once, and waits after TRYAGAIN (ioredis retryDelayOnTryAgain, 100 ms)"))
 	}
 	return fix
 }

@@ -102,7 +102,7 @@ func pauseOfWrites(n *facts.Node, p mainthread.Pause) *Finding {
 	kept := mainthread.DelayedRepliesOf(n)
 	f := finding(n, kept.Claim)
 	if !kept.Matters() { // who waited was not seen, but writers get nothing until the pause ends
-		f.loseBeside(n, facts.LostWaiting, p.BlockedShare, facts.HealthyMaxNs)
+		f.loseBeside(n, facts.LostWaiting, max(p.BlockedShare, degree.Part), facts.HealthyMaxNs)
 	}
 	f.Title = "Writes are paused (CLIENT PAUSE … WRITE or a failover): writers wait, readers notice nothing"
 	if p.ClientsMayBlock && p.BlockedClient == "" && p.Reason == "" && !(p.Reported() && kept.Matters()) {
@@ -222,10 +222,10 @@ func noReplicasFix(n *facts.Node) []remedy.Step {
 		"Accept writes without replicas, where they matter more than copies").
 		Risking("a crash of this server loses writes that no replica has")
 	accept.Or = true
-	return []remedy.Step{{
-		ID: "bring-replicas-back", Kind: remedy.Change,
-		Text: "Bring the replicas back: INFO replication shows which are connected and how far behind they are",
-	}, accept}
+	return []remedy.Step{
+		change("bring-replicas-back", "Bring the replicas back: INFO replication shows which are connected and how "+
+			"far behind they are"), accept,
+	}
 }
 
 // supportDelayedReplies names the commands whose replies the server delayed.

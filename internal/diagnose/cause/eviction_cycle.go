@@ -45,8 +45,8 @@ func explainEviction(n *facts.Node) *Finding {
 	if pattern {
 		f.loseOfCalls(n, share, 0)
 		f.support(recording.SourceServer, share, "",
-			"evictions take about %.0f %% of the main thread's work, and it has "+
-				"no time left (estimated at %.1f µs per key)", share*100, freedKeyNs/1e3)
+			"evictions take about %.0f %% of the main thread's work, and it has no time left (estimated at %.1f µs "+
+				"per key)", share*100, freedKeyNs/1e3)
 	}
 	if sampled {
 		f.supportLoop(n, part)
@@ -81,11 +81,8 @@ func evictionShare(n *facts.Node, evicted float64) (float64, mainthread.Demand) 
 
 func evictionFix(n *facts.Node, ss []account.Suspect, used float64) (fix []remedy.Step) {
 	if len(ss) > 0 && ss[0].Command == "CONFIG SET" {
-		fix = append(fix, remedy.Step{
-			ID: "lower-maxmemory-in-steps", Kind: remedy.Change,
-			Text: "Lower maxmemory in small steps: each CONFIG SET maxmemory" + caller.FromText(n, ss) +
-				" evicts down to the new limit at once",
-		})
+		fix = append(fix, change("lower-maxmemory-in-steps", "Lower maxmemory in small steps: each CONFIG SET "+
+			"maxmemory"+caller.FromText(n, ss)+" evicts down to the new limit at once"))
 	}
 	if v, ok := n.Config("maxmemory-eviction-tenacity"); ok {
 		if t, err := strconv.Atoi(v); err == nil && t > defaultTenacity {

@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/facts/hosts"
@@ -62,5 +63,4 @@ func usersPerSecond(c *facts.Case) (perSecond float64) {
 
 // minPoolWaitShare of the goroutines or threads that are in calls wait for the pool; fewer is a pool that is short of a
 // connection now and then.
-// Bound: guess.
-const minPoolWaitShare = 0.2
+const minPoolWaitShare = degree.Most

@@ -5,26 +5,13 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
-)
-
-// minStalledRatio: commands that lasted this many times the CPU time of their thread did not work all of that time. CPU
-// time is known to some milliseconds per second, and what the thread does between commands only adds to it.
-// Bound: guess.
-const minStalledRatio = 1.5
-
-const (
-	// minStalledNs is the least time of commands, in sum, that is compared with CPU time.
-	// Bound: guess, CPU time is known to some milliseconds per second.
-	minStalledNs = int64(100e6)
-	// minCheap is the least number of commands of little work in SLOWLOG that shows that the server was stopped.
-	// Bound: guess, one may be an accident.
-	minCheap = 2
 )
 
 // doubtStalls checks, where nobody watched the host, whether these commands were long by their own work. A thread that
@@ -44,7 +31,7 @@ func (f *Finding) doubtStalls(n *facts.Node, h mainthread.SuspectClaim) {
 			longest = max(longest, s.DurationNs)
 		}
 	}
-	if cheap >= minCheap && len(h.Suspects) > 0 && longest*2 >= h.Suspects[0].DurationNs {
+	if cheap > 1 && len(h.Suspects) > 0 && longest*2 >= h.Suspects[0].DurationNs {
 		f.doubt(recording.SourceServer, float64(cheap), "commands",
 			"SLOWLOG also shows %s of little work, up to %s: something keeps the server from running",
 			counted(cheap, "command"), format.Brief(longest))
@@ -52,15 +39,16 @@ func (f *Finding) doubtStalls(n *facts.Node, h mainthread.SuspectClaim) {
 	}
 	cores, source, ok := mainthread.MainCores(n)
 	cpu, all, used := int64(cores*n.Seconds()*1e9), mainthread.CommandsNs(n), mainthread.PolledCPUNs(n, cores)
+	// CPU time is known to some milliseconds, and what the thread does between commands only adds to it.
 	switch {
 	case !ok:
 		return
-	case float64(own) > minStalledRatio*float64(cpu) && own > minStalledNs:
+	case 2*cpu < own && own > facts.HealthyMaxNs:
 		f.doubt(source, cores*n.Seconds(), "s",
 			"the commands of SLOWLOG lasted %s, but the server used only %s s of CPU time", format.Brief(own),
 			format.Rounded(cores*n.Seconds()))
 	// most of their time may be of that
-	case float64(all) > minStalledRatio*float64(used) && all-used > max(own/2, minStalledNs):
+	case 2*used < all && all-used > max(own/2, facts.HealthyMaxNs):
 		f.doubt(source, float64(used), "ns",
 			"all commands together lasted %s by the clock (commandstats), but the server used only %s "+
 				"of CPU time: something keeps it from running", format.Brief(all), format.Brief(used))
@@ -144,7 +132,7 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 			t.clients[who.Key()] = true
 		}
 	}
-	for _, key := range order[:min(len(order), 3)] {
+	for _, key := range order[:min(len(order), degree.Listed)] {
 		t := by[key]
 		if t.Source == recording.SourceTap {
 			text := fmt.Sprintf("%s held the main thread %s, up to %s (%s of it on the CPU)", t.Command,

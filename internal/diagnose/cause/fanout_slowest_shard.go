@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
@@ -27,7 +28,7 @@ func explainFanout(n *facts.Node) *Finding {
 	all := nodes.Fanouts(n)
 	shares := map[string]float64{}
 	for process, f := range all {
-		if s := f.Share(); s >= minFanoutShare {
+		if s := f.Share(); s >= degree.Most {
 			shares[process] = s
 		}
 	}
@@ -128,9 +129,6 @@ func fanoutFix(n *facts.Node, shares map[string]float64) []remedy.Step {
 	if proxies < len(shares) {
 		fix = append(fix, remedy.Steps(n, remedy.SplitCalls, nil)...)
 	}
-	return append(fix, remedy.Step{
-		ID: "hedged-reads", Kind: remedy.Change, Restart: "the application",
-		Text: "Where reads may be a little stale: ask a replica of the slow node, too, when the master has not " +
-			"answered within its usual p99, and take the first reply",
-	})
+	return append(fix, inApplication("hedged-reads", "Where reads may be a little stale: ask a replica of the slow "+
+		"node, too, when the master has not answered within its usual p99, and take the first reply"))
 }

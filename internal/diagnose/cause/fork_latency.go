@@ -18,17 +18,11 @@ var forkLatency = Cause{
 	Explain: explainFork,
 }
 
-// notableForkNs is the duration from which a fork is noticed; 9-13 ms per GB are normal on hardware and modern
-// hypervisors (redis.io, latency).
-// Bound: guess, twice the automatic threshold.
-const notableForkNs = int64(10e6)
-
 func explainFork(n *facts.Node) *Finding {
 	h := mainthread.ClaimOfSuspects(n, func(s account.Suspect) bool {
-		return s.DurationNs >= notableForkNs &&
-			(s.Kind == account.KindFork || mainthread.KindOf(n, s) == mainthread.KindFork)
+		return s.Kind == account.KindFork || mainthread.KindOf(n, s) == mainthread.KindFork
 	})
-	if h.Ns == 0 {
+	if !h.Matters() {
 		return nil
 	}
 	f := finding(n, h.Claim)
@@ -55,19 +49,14 @@ func explainFork(n *facts.Node) *Finding {
 }
 
 func forWhy(why string) string {
-	if s := map[string]string{
+	return map[string]string{
 		"rdb": " for a snapshot (BGSAVE)", "aof-rewrite": " for an AOF rewrite",
 		"replication": " for a full resync of a replica",
-	}[why]; s != "" {
-		return s
-	}
-	return ""
+	}[why]
 }
 
 func forkFix(n *facts.Node, why string) []remedy.Step {
-	return append(forkLess(n, why), remedy.Step{
-		ID: "smaller-shards", Kind: remedy.Change,
-		Text: "Keep less than about 10 GB in each server: the fork's time grows with the resident memory, by about " +
-			"10 ms per GB on hardware, and ten times that in old virtual machines (Xen PV)",
-	})
+	return append(forkLess(n, why), change("smaller-shards", "Keep less than about 10 GB in each server: the fork's "+
+		"time grows with the resident memory, by about 10 ms per GB on hardware, and ten times that in old virtual "+
+		"machines (Xen PV)"))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -161,10 +162,7 @@ func explainRetries(n *facts.Node) *Finding {
 		return nil
 	}
 	age := f.supportRetries(n, worst)
-	if len(found) > 1 {
-		f.support(recording.SourceTap, float64(len(found)), "processes",
-			"%d processes do so: %s", len(found), caller.CallerNames(found))
-	}
+	f.supportCallers(found)
 	f.doubtRemote(worst.Caller)
 	f.blameLoads(n, found...)
 	f.FixSteps = retriesFix(n, age, found)
@@ -196,7 +194,7 @@ func (f *Finding) supportRetries(n *facts.Node, a retries) facts.Percentiles {
 			"command of the same length, %s later (%s to %s)", len(a.followed), format.Brief(pause.Median),
 		format.Brief(pause.P10),
 		format.Brief(pause.P90))
-	if most := a.longestChain(); most > firstRetry {
+	if most := a.longestChain(); most >= degree.Several {
 		f.support(recording.SourceTap, float64(most), "attempts",
 			"up to %d attempts in a row: at least %s in one call", most, format.Brief(int64(most-1)*age.Median))
 	}
@@ -205,16 +203,11 @@ func (f *Finding) supportRetries(n *facts.Node, a retries) facts.Percentiles {
 	return age
 }
 
-// firstRetry: chains with more attempts than a call and one retry are worth a line.
-// Bound: arithmetic, it decides what is listed.
-const firstRetry = 2
-
 func retriesFix(n *facts.Node, timeout facts.Percentiles, of []*caller.Caller) []remedy.Step {
-	return append([]remedy.Step{{
-		ID: "past-the-proxy", Kind: remedy.Change, Restart: "the application",
-		Text: "Find out what loses the replies, a proxy, a balancer or a firewall on the path, and let callers use " +
-			"the server's own address until it is repaired",
-	}}, offered(n, remedy.BoundRetries, nil, fmt.Sprintf("Decide how long a whole call may take, and "+
+	return append([]remedy.Step{
+		inApplication("past-the-proxy", "Find out what loses the replies, a proxy, a balancer or a firewall on the "+
+			"path, and let callers use the server's own address until it is repaired"),
+	}, offered(n, remedy.BoundRetries, nil, fmt.Sprintf("Decide how long a whole call may take, and "+
 		"make timeout x attempts + pauses fit: with %s and 3 retries it is at least %s", format.Brief(timeout.Median),
 		format.Brief(4*timeout.Median)), of...)...)
 }

@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/facts/nodes"
@@ -42,7 +43,7 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 			busiest, asked, worst = n, one, one.Usec
 		}
 	}
-	if busiest == nil || calls < minRefreshRate*c.Seconds() || asked.Command == "" {
+	if busiest == nil || calls < degree.Many || asked.Command == "" {
 		return nil
 	}
 	if !r.ErrorsCounted {
