@@ -102,8 +102,8 @@ var frameworkFixes = map[string][]remedy.Step{
 	},
 	"Flask-Caching": {
 		inApplication("own-database", "Give the cache its own database, where cache.clear() without a prefix is "+
-			"FLUSHDB, or use delete_many with known keys, or TTLs. With a prefix cache.clear() is KEYS flask_cache_* and "+
-			"DEL"),
+			"FLUSHDB, or use delete_many with known keys, or TTLs. With a prefix cache.clear() is KEYS flask_cache_* "+
+			"and DEL"),
 	},
 	"Django": {
 		inSteps("Call cache.delete_pattern with itersize=1000 and cache.iter_keys, which walk by SCAN, and not "+
