@@ -72,14 +72,12 @@ func everysecFix(n *facts.Node, child bool) (fix []remedy.Step) {
 			"No fsync while BGSAVE or BGREWRITEAOF writes").
 			Risking("a power cut meanwhile loses up to 30 s of writes"))
 	}
-	onReplica := remedy.ConfigSet(n, "aof-on-replica", "appendonly", "no",
-		"Keep the AOF on a replica only, and have none here").
-		Risking("a crash loses what neither a replica nor a snapshot has")
-	onReplica.Or = true
 	return append(fix, remedy.Step{
 		ID: "faster-disk", Kind: remedy.Change, Restart: "the server",
 		Text: "Put the AOF (dir in redis.conf) on a faster disk, or on one that nothing else writes to",
-	}, onReplica)
+	}, alternative(remedy.ConfigSet(n, "aof-on-replica", "appendonly", "no",
+		"Keep the AOF on a replica only, and have none here").
+		Risking("a crash loses what neither a replica nor a snapshot has")))
 }
 
 // fsyncPending is how long the background thread had an fsync pending.

@@ -54,13 +54,12 @@ func explainPause(n *facts.Node) *Finding {
 	unseen = unseen || kept.Matters() && told
 	// one that counts it, and has counted none since it began, was not told to pause
 	unseen = unseen && !p.Never
+	all := stalled && (p.Reported() || unseen)
 	switch {
-	case writes && (p.BlockedClient != "" || p.Actions == "write" || !stalled):
+	case writes && (!all || p.BlockedClient != "" || p.Actions == "write"):
 		return pauseOfWrites(n, p)
-	case stalled && (p.Reported() || unseen):
+	case all:
 		return pauseOfAll(n, p, stall)
-	case writes:
-		return pauseOfWrites(n, p)
 	}
 	return nil
 }
@@ -128,11 +127,11 @@ func pauseOfWrites(n *facts.Node, p mainthread.Pause) *Finding {
 }
 
 func (f *Finding) supportPause(p mainthread.Pause) {
-	if p.PauseCalls > 0 {
+	switch {
+	case p.PauseCalls > 0:
 		f.support(recording.SourceServer, p.PauseCalls, "calls",
 			"CLIENT PAUSE was called %s during the watch (commandstats)", facts.TimesText(int(p.PauseCalls)))
-	}
-	if p.PauseCalls == 0 && p.ClientCommands >= degree.Several {
+	case p.ClientCommands >= degree.Several:
 		f.support(recording.SourceServer, p.ClientCommands, "calls",
 			"some client sent about %.0f CLIENT commands (commandstats, without slowpath's own)", p.ClientCommands)
 	}
@@ -164,19 +163,14 @@ func pauseFix(n *facts.Node, p mainthread.Pause) (fix []remedy.Step) {
 	if facts.ServerAtLeast(n, 6, 2) {
 		who += ". Where a pause is needed, CLIENT PAUSE with WRITE lets reads go on"
 	}
-	return append(fix, endPause(n), remedy.Step{ID: "stop-pauses", Kind: remedy.Change, Text: who})
-}
-
-// endPause ends the pause that is under way.
-func endPause(n *facts.Node) remedy.Step {
-	s := remedy.Step{
+	end := remedy.Step{
 		ID: "end-pause", Kind: remedy.Command, Text: "End the pause that is under way",
 		Command: remedy.CLI(n, "CLIENT", "PAUSE", "0"), Risk: "whoever asked for it does not know",
 	}
 	if facts.ServerAtLeast(n, 6, 2) {
-		s.Command, s.Since = remedy.CLI(n, "CLIENT", "UNPAUSE"), "Redis 6.2"
+		end.Command, end.Since = remedy.CLI(n, "CLIENT", "UNPAUSE"), "Redis 6.2"
 	}
-	return s
+	return append(fix, end, change("stop-pauses", who))
 }
 
 // explainNoReplicas: min-replicas-to-write wants more replicas than there are, so each write is refused.
@@ -218,13 +212,12 @@ func noReplicasFix(n *facts.Node) []remedy.Step {
 	if !facts.ServerAtLeast(n, 5, 0) {
 		parameter = "min-slaves-to-write"
 	}
-	accept := remedy.ConfigSet(n, "write-without-replicas", parameter, "0",
-		"Accept writes without replicas, where they matter more than copies").
-		Risking("a crash of this server loses writes that no replica has")
-	accept.Or = true
 	return []remedy.Step{
 		change("bring-replicas-back", "Bring the replicas back: INFO replication shows which are connected and how "+
-			"far behind they are"), accept,
+			"far behind they are"),
+		alternative(remedy.ConfigSet(n, "write-without-replicas", parameter, "0",
+			"Accept writes without replicas, where they matter more than copies").
+			Risking("a crash of this server loses writes that no replica has")),
 	}
 }
 

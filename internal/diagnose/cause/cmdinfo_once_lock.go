@@ -31,35 +31,31 @@ type commandLoop struct {
 	maps, redials float64
 }
 
-func commandLoopOf(c *facts.Case) (l commandLoop) {
-	for _, n := range c.Nodes {
-		if !countsCommands(n) {
-			l.add(n)
-			continue
-		}
-		own := n.Growth(series.OwnPolls) + 1 // slowpath's own CLUSTER INFO
-		l.asked += n.Growth(series.CommandCalls("command"))
-		l.usec += n.Growth(series.CommandUsec("command"))
-		l.redials += connection.ChurnOf(n).PerSecond * c.Seconds()
-		for _, command := range n.CountedCommands() {
-			calls := n.Growth(series.CommandCalls(command))
-			switch {
-			case facts.IsDataCommand(command):
-				l.data += calls
-				l.dataUs += n.Growth(series.CommandUsec(command))
-			case strings.HasPrefix(command, "cluster") && !strings.HasSuffix(command, "|info"):
-				l.maps += max(calls-own, 0)
-			}
+// count adds a node's commands: by INFO commandstats, or else by what the tap saw at the server.
+func (l *commandLoop) count(n *facts.Node) (source string) {
+	commands := n.CountedCommands()
+	if len(commands) == 0 {
+		l.countSeen(n)
+		return recording.SourceTap
+	}
+	own := n.Growth(series.OwnPolls) + 1 // slowpath's own CLUSTER INFO
+	l.asked += n.Growth(series.CommandCalls("command"))
+	l.usec += n.Growth(series.CommandUsec("command"))
+	l.redials += connection.ChurnOf(n).PerSecond * n.Seconds()
+	for _, command := range commands {
+		calls := n.Growth(series.CommandCalls(command))
+		switch {
+		case facts.IsDataCommand(command):
+			l.data += calls
+			l.dataUs += n.Growth(series.CommandUsec(command))
+		case strings.HasPrefix(command, "cluster") && !strings.HasSuffix(command, "|info"):
+			l.maps += max(calls-own, 0)
 		}
 	}
-	return l
+	return recording.SourceServer
 }
 
-// countsCommands reports whether INFO commandstats is readable.
-func countsCommands(n *facts.Node) bool { return len(n.CountedCommands()) > 0 }
-
-// add counts a node's commands by what the tap saw at the server.
-func (l *commandLoop) add(n *facts.Node) {
+func (l *commandLoop) countSeen(n *facts.Node) {
 	for _, h := range n.Rec.HistogramSums(recording.SourceTap) {
 		op, ok := strings.CutPrefix(h.Op, recording.Server+" ")
 		if h.Node != n.Address || !ok {
@@ -78,20 +74,13 @@ func (l *commandLoop) add(n *facts.Node) {
 	l.redials += float64(brokenOff(n))
 }
 
-// askedCommands is how often the node was asked for COMMAND, and by which source that is known.
-func askedCommands(n *facts.Node) (count float64, source string) {
-	if countsCommands(n) {
-		return n.Growth(series.CommandCalls("command")), recording.SourceServer
-	}
-	var l commandLoop
-	l.add(n)
-	return l.asked, recording.SourceTap
-}
-
 func explainCommandLoop(n *facts.Node) *Finding {
-	asked, source := askedCommands(n)
-	broken := brokenOff(n)
-	l := commandLoopOf(n.Case)
+	var here, l commandLoop
+	source := here.count(n)
+	for _, o := range n.Nodes {
+		l.count(o)
+	}
+	asked, broken := here.asked, brokenOff(n)
 	// However rarely an application calls: no other client resets a connection with a reply that it asked for itself.
 	brokenForMost := float64(broken) >= degree.Most*asked
 	often := asked >= degree.Several*n.Seconds() || asked >= connection.MinRedials && brokenForMost

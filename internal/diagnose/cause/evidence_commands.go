@@ -37,25 +37,15 @@ func (f *Finding) doubtStalls(n *facts.Node, h mainthread.SuspectClaim) {
 			counted(cheap, "command"), format.Brief(longest))
 		f.weaken(2)
 	}
-	cores, source, ok := mainthread.MainCores(n)
-	cpu, all, used := int64(cores*n.Seconds()*1e9), mainthread.CommandsNs(n), mainthread.PolledCPUNs(n, cores)
 	// CPU time is known to some milliseconds, and what the thread does between commands only adds to it.
-	switch {
-	case !ok:
-		return
-	case 2*cpu < own && own > facts.HealthyMaxNs:
-		f.doubt(source, cores*n.Seconds(), "s",
-			"the commands of SLOWLOG lasted %s, but the server used only %s s of CPU time", format.Brief(own),
-			format.Rounded(cores*n.Seconds()))
-	// most of their time may be of that
-	case 2*used < all && all-used > max(own/2, facts.HealthyMaxNs):
+	cores, source, ok := mainthread.MainCores(n)
+	all, used := max(mainthread.CommandsNs(n), own), mainthread.PolledCPUNs(n, cores)
+	if ok && 2*used < all && all-used > max(own/2, facts.HealthyMaxNs) { // most of their time may be of that
 		f.doubt(source, float64(used), "ns",
-			"all commands together lasted %s by the clock (commandstats), but the server used only %s "+
-				"of CPU time: something keeps it from running", format.Brief(all), format.Brief(used))
-	default:
-		return
+			"all commands together lasted %s by the clock (commandstats, SLOWLOG), but the server used only %s of CPU "+
+				"time: something keeps it from running", format.Brief(all), format.Brief(used))
+		f.weaken(2)
 	}
-	f.weaken(2)
 }
 
 // supportWaits says how many slow calls waited, and how many did that work themselves: a command does not wait for
@@ -133,13 +123,13 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 		}
 	}
 	for _, key := range order[:min(len(order), degree.Listed)] {
-		t := by[key]
+		t, from := by[key], ""
+		if who := caller.ClientText(n, t.Suspect); who != "" {
+			from = ", from " + who
+		}
 		if t.Source == recording.SourceTap {
-			text := fmt.Sprintf("%s held the main thread %s, up to %s (%s of it on the CPU)", t.Command,
-				facts.TimesText(t.count), format.Brief(t.DurationNs), format.Brief(t.onCPUNs))
-			if who := caller.ClientText(n, t.Suspect); who != "" {
-				text += ", from " + who
-			}
+			text := fmt.Sprintf("%s held the main thread %s, up to %s (%s of it on the CPU)%s", t.Command,
+				facts.TimesText(t.count), format.Brief(t.DurationNs), format.Brief(t.onCPUNs), from)
 			if more := len(t.clients) - 1; more > 0 {
 				text += fmt.Sprintf(" and %s", counted(more, "other caller"))
 			}
@@ -152,12 +142,9 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 			continue
 		}
 		if t.Source == "slowlog" {
-			text := fmt.Sprintf("SLOWLOG: %s took up to %s, %s during the watch", t.Command, format.Brief(t.DurationNs),
-				facts.TimesText(slowlogEntries(n, t.Command)))
-			if who := caller.ClientText(n, t.Suspect); who != "" {
-				text += ", from " + who
-			}
-			f.support(recording.SourceServer, float64(t.DurationNs), "ns", "%s", text)
+			f.support(recording.SourceServer, float64(t.DurationNs), "ns",
+				"SLOWLOG: %s took up to %s, %s during the watch%s", t.Command, format.Brief(t.DurationNs),
+				facts.TimesText(slowlogEntries(n, t.Command)), from)
 			continue
 		}
 		mean := int64(t.totalNs / float64(t.count))

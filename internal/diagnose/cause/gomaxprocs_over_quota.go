@@ -55,14 +55,8 @@ func fittingThreads(cores float64) float64 { return max(leastGoThreads, math.Cei
 // Bound: noted, with GOMAXPROCS 2 and 16.
 const extraThreads = 2
 
-// throttledTogether is how many threads of a process were throttled at once, on average while any was.
-func throttledTogether(t *hosts.Threads) float64 {
-	return float64(t.ThrottledNs) / float64(max(t.Throttled.TotalNs(), 1))
-}
-
 // overQuota is a process with a runtime that has more threads than fit its quota.
 type overQuota struct {
-	pid     int
 	cores   float64
 	cgroup  string
 	at      float64 // threads throttled at once
@@ -77,7 +71,7 @@ func overQuotaOf(n *facts.Node, t *hosts.Threads) (o overQuota, ok bool) {
 		return o, false
 	}
 	q := t.MainQuota()
-	o = overQuota{pid: t.PID, cores: q.Cores, cgroup: q.Cgroup, at: throttledTogether(t)}
+	o = overQuota{cores: q.Cores, cgroup: q.Cgroup, at: float64(t.ThrottledNs) / float64(max(t.Throttled.TotalNs(), 1))}
 	if o.cores <= 0 { // the tap did not see whose it is
 		o.cgroup = hosts.CgroupPath(n.Case, t.PID)
 		quota, period, ok := quotaOf(n, o.cgroup)
@@ -87,14 +81,15 @@ func overQuotaOf(n *facts.Node, t *hosts.Threads) (o overQuota, ok bool) {
 		o.cores = quota / period
 	}
 	o.runtime, o.known = runtimeInfoOf(n, t.PID)
-	switch {
-	case o.known && o.runtime.JVM:
-		return o, o.at > fittingThreads(o.cores)+extraThreads && ownThreads(t) ||
-			float64(o.runtime.Procs) > fittingThreads(o.cores)
-	case o.known: // Go
-		return o, o.at > fittingThreads(o.cores)+extraThreads || o.width(n) > fittingThreads(o.cores)
+	fit := fittingThreads(o.cores)
+	switch many := o.at > fit+extraThreads; {
+	case !o.known:
+		return o, false // those of the application are its own business
+	case o.runtime.JVM:
+		return o, many && ownThreads(t) || float64(o.runtime.Procs) > fit
+	default: // Go
+		return o, many || o.width(n) > fit
 	}
-	return o, false // of unknown threads: those of the application are its own business
 }
 
 // width is how many threads a Go program runs at once according to its files; 0 where they do not say.

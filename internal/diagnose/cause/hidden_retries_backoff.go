@@ -1,7 +1,9 @@
 package cause
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"slowpath/internal/diagnose/degree"
@@ -48,18 +50,16 @@ func retriesOf(c *caller.Caller, unanswered map[*caller.Conn]bool) retries {
 			a.waitNs += k.IdleNs
 		}
 	}
-	slices.SortStableFunc(a.unanswered,
-		func(x, y *caller.Conn) int { return int(max(-1, min(1, x.CloseNs-y.CloseNs))) })
+	slices.SortStableFunc(a.unanswered, func(x, y *caller.Conn) int { return cmp.Compare(x.CloseNs, y.CloseNs) })
 	taken := map[*caller.Conn]bool{}
 	for _, k := range a.unanswered {
 		for _, next := range c.Conns { // in order of their start
-			if from := next.OpenNs - next.DialNs; from < k.CloseNs || from > k.CloseNs+longestPause || taken[next] ||
-				!beganWith(next, k) {
-				continue
+			pause := next.OpenNs - next.DialNs - k.CloseNs
+			if pause >= 0 && pause <= longestPause && !taken[next] && beganWith(next, k) {
+				taken[next] = true
+				a.followed = append(a.followed, retry{k, next, pause})
+				break
 			}
-			taken[next] = true
-			a.followed = append(a.followed, retry{k, next, next.OpenNs - next.DialNs - k.CloseNs})
-			break
 		}
 	}
 	if a.byChance() {
@@ -82,13 +82,11 @@ func (a retries) byChance() bool {
 
 // pause is the time from giving up to the next dial.
 func (a retries) pause() facts.Percentiles {
-	var to []*caller.Conn
-	by := map[*caller.Conn]int64{}
+	var ns []int64
 	for _, p := range a.followed {
-		to = append(to, p.to)
-		by[p.to] = p.pauseNs
+		ns = append(ns, p.pauseNs)
 	}
-	return caller.PercentilesOf(to, func(k *caller.Conn) int64 { return by[k] })
+	return facts.PercentilesOfNs(ns)
 }
 
 // longestPause before another attempt: redis-py 6 and 7 limit theirs to 10 s, the longest default of the known
@@ -123,15 +121,9 @@ func (a retries) longestChain() int {
 func explainRetries(n *facts.Node) *Finding {
 	callers := caller.Callers(n)
 	unanswered := connection.NeverAnswered(n, callers)
-	lost := map[string]bool{}
 	for _, s := range connection.UnansweredRequests(n) {
-		if s.Retransmits >= connection.UnansweredRetransmits {
-			lost[s.Client] = true // the request itself was lost
-		}
-	}
-	for k := range unanswered {
-		if lost[k.Client] {
-			delete(unanswered, k)
+		if s.Retransmits >= connection.UnansweredRetransmits { // the request itself was lost
+			maps.DeleteFunc(unanswered, func(k *caller.Conn, _ bool) bool { return k.Client == s.Client })
 		}
 	}
 	var worst retries
