@@ -146,7 +146,18 @@ func commandLock(c *facts.Case, f *Finding) *Finding {
 	if waiting, ok := w.App.Waits(func(m stacks.Meaning) bool { return m.ID == "cmdinfo-once" }); ok {
 		f.supportWait(waiting)
 	}
-	f.supportDelay(w.App, recording.ProfileMutex, "at the lock of (*cmdsInfoCache).Get", inCommandLock)
+	var ns, all int64 // of its locks, where the program counts it
+	for _, d := range w.App.Delays[recording.ProfileMutex] {
+		all += d.Ns
+		if inCommandLock(d.Meaning) {
+			ns += d.Ns
+		}
+	}
+	if ns > 0 {
+		f.support(recording.SourceProfile, float64(ns), "ns", "%s: %s of its mutex delay during the watch was at the "+
+			"lock of (*cmdsInfoCache).Get (%.1f %%; sums over all goroutines)", w.App.DisplayName(), format.Brief(ns),
+			100*float64(ns)/float64(all))
+	}
 	f.Evidence = append(f.Evidence, rest...)
 	f.FixSteps = commandFix(c, w.LibraryFrame)
 	return f

@@ -68,17 +68,17 @@ func (f *Finding) supportUnanswered(a *connection.DNSClient) {
 	}
 	silent, answering := a.SilentServer(), a.AnsweringServer()
 	text := ": requests or answers get lost"
-	if silent != nil && silent.Unanswered == a.Unanswered {
+	switch {
+	case silent == nil:
+	case silent.Unanswered == a.Unanswered:
 		text = fmt.Sprintf(": all of DNS server %s, which answered nobody on the callers' host", silent.Address)
+	default:
+		text = fmt.Sprintf(": %d of them of DNS server %s, which answered nobody on the callers' host",
+			silent.Unanswered, silent.Address)
 	}
 	f.support(recording.SourceTap, float64(a.Unanswered), "questions",
 		"%s without an answer within %s, and asked again%s", counted(a.Unanswered, "DNS request"),
 		format.Brief(a.MaxUnansweredNs), text)
-	if silent != nil && silent.Unanswered < a.Unanswered {
-		f.support(recording.SourceTap, float64(silent.Unanswered), "questions",
-			"%d of them were for DNS server %s, which answered nobody on the callers' host", silent.Unanswered,
-			silent.Address)
-	}
 	if silent != nil && answering != nil {
 		f.support(recording.SourceTap, float64(answering.Answers), "answers",
 			"DNS server %s, which was asked, too, does answer", answering.Address)

@@ -160,25 +160,20 @@ func fixFull(n *facts.Node) (fix []remedy.Step) {
 	limit, _ := n.Config("maxmemory")
 	now, _ := strconv.ParseFloat(limit, 64)
 	if to := 2 * max(used, now); to > 0 && to < host {
-		s := remedy.ConfigSet(n, "more-memory", "maxmemory", fmt.Sprintf("%.0f", to), "Give it more memory")
-		s.Risk = "the host must have it, also for a child process that saves; " + s.Risk
-		fix = append(fix, s)
+		fix = append(fix, remedy.ConfigSet(n, "more-memory", "maxmemory", fmt.Sprintf("%.0f", to), "Give it more memory").
+			Risking("the host must have it, also for a child process that saves"))
 	} else {
 		fix = append(fix, change("more-memory", "Give it more memory (maxmemory), or move part of the data to "+
 			"another server"))
 	}
-	evict := remedy.ConfigSet(n, "evict-keys", "maxmemory-policy", "allkeys-lru",
-		"Where the data is a cache: let it evict keys")
-	evict.Or, evict.Risk = true, "keys are lost; "+evict.Risk
+	evict := alternative(remedy.ConfigSet(n, "evict-keys", "maxmemory-policy", "allkeys-lru",
+		"Where the data is a cache: let it evict keys").Risking("keys are lost"))
 	return append(fix, evict, change("find-what-grew", "Find what grew: --bigkeys and --memkeys of redis-cli, "+
 		"MEMORY STATS for buffers of clients"))
 }
 
 // fixFailedSave is for a server that refuses writes after a save that failed.
 func fixFailedSave(n *facts.Node) []remedy.Step {
-	lose := remedy.ConfigSet(n, "write-without-save", "stop-writes-on-bgsave-error", "no",
-		"Where the data may be lost: let it accept writes without saves")
-	lose.Or, lose.Risk = true, "what is written since the last save is lost when the server ends; "+lose.Risk
 	return []remedy.Step{{
 		ID: "mend-save", Kind: remedy.Change, Where: "the host of " + format.Name(n.Address),
 		Text: "See why the save failed: its log, rdb_last_bgsave_status and aof_last_write_status in INFO; a full or " +
@@ -186,7 +181,9 @@ func fixFailedSave(n *facts.Node) []remedy.Step {
 	}, {
 		ID: "save-again", Kind: remedy.Command, Text: "Then save: writes are accepted as soon as one save succeeds",
 		Command: remedy.CLI(n, "BGSAVE"),
-	}, lose}
+	}, alternative(remedy.ConfigSet(n, "write-without-save", "stop-writes-on-bgsave-error", "no",
+		"Where the data may be lost: let it accept writes without saves").
+		Risking("what is written since the last save is lost when the server ends"))}
 }
 
 // fixBusy is for a script that does not end.
@@ -257,11 +254,11 @@ func fixRights(n *facts.Node) []remedy.Step {
 
 // fixProtected is for a server in protected mode.
 func fixProtected(n *facts.Node) []remedy.Step {
-	open := remedy.ConfigSet(n, "leave-protected-mode", "protected-mode", "no",
-		"Or, where a firewall keeps others out, let it answer without one; on the server's own host")
-	open.Or, open.Risk = true, "whoever reaches its port has all data; "+open.Risk
 	return []remedy.Step{
-		inApplication("set-password", "Set a password (requirepass), and give it to the clients"), open,
+		inApplication("set-password", "Set a password (requirepass), and give it to the clients"),
+		alternative(remedy.ConfigSet(n, "leave-protected-mode", "protected-mode", "no",
+			"Or, where a firewall keeps others out, let it answer without one; on the server's own host").
+			Risking("whoever reaches its port has all data")),
 	}
 }
 

@@ -120,7 +120,7 @@ func (f *Finding) doubtSaturation(n *facts.Node, d mainthread.Demand, heavy floa
 		f.doubt(recording.SourceHost, d.Wait, "of the time",
 			"for %.0f %% of the time it was in the run queue: with its own CPU it would serve more", d.Wait*100)
 	}
-	bytes := mainthread.BytesPerCommand(n)
+	bytes := mainthread.BytesPerCommand(n) // to copy MinBulkBytes takes a millisecond
 	if ms := bytes * mainthread.CommandsPerSecond(n) / mainthread.MinBulkBytes; ms >= degree.Most*1e3*d.Run {
 		f.weaken(1)
 		f.doubt(recording.SourceServer, bytes, "bytes",
@@ -168,9 +168,9 @@ const (
 	cpusForIOThreads = 4
 	// minOversizedQueue is the least number of calls in flight at a time, each on a connection, of a pool that is too
 	// large.
-	// Bound: guess, 128; the calls per second of one saturated server over the number of callers would measure it.
+	// Bound: guess; the calls per second of a saturated server, by the number of calls in flight, would measure it.
 	minOversizedQueue = 128
-	minOversizedConns = minOversizedQueue
+	minOversizedConns = minOversizedQueue // of one process, in use
 	minIOThreadCores  = degree.Part
 	mostOfRunQueue    = degree.Most
 	minOtherWorkShare = degree.Most

@@ -39,7 +39,10 @@ func explainFramework(n *facts.Node) *Finding {
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
 	f.FixSteps = frameworkFix(n, framework, worst)
-	f.See = frameworkSee(framework)
+	f.See = walkPages
+	if strings.HasPrefix(framework, "Spring") {
+		f.See = springPages
+	}
 	return f
 }
 
@@ -162,10 +165,3 @@ var (
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-generated-by-slow-commands",
 	}
 )
-
-func frameworkSee(framework string) []string {
-	if strings.HasPrefix(framework, "Spring") {
-		return springPages
-	}
-	return walkPages
-}

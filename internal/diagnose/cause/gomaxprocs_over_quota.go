@@ -41,13 +41,9 @@ func runtimeInfoOf(n *facts.Node, pid int) (r runtimeInfo, ok bool) {
 	return r, ok && json.Unmarshal([]byte(s.Body), &r) == nil && (r.Go != "" || r.JVM)
 }
 
-// leastGoThreads is what Go chooses for the smallest quota.
+// leastGoThreads is what Go 1.25 and later choose for the smallest quota; else the quota rounded up.
 // Bound: library, adjustCgroupGOMAXPROCS of the Go runtime (1.25).
 const leastGoThreads = 2
-
-// fittingThreads is how many running threads fit a quota. Go 1.25 and later choose that many by themselves: the quota
-// rounded up, at least two (runtime, adjustCgroupGOMAXPROCS). With that many, throttling means a lack of quota.
-func fittingThreads(cores float64) float64 { return max(leastGoThreads, math.Ceil(cores)) }
 
 // extraThreads: besides the threads that run goroutines, a Go program has sysmon, and a thread or two that return from
 // a system call and find their place taken. With GOMAXPROCS 2 and a quota of 0.2 cores 2.2 threads were throttled
@@ -81,7 +77,7 @@ func overQuotaOf(n *facts.Node, t *hosts.Threads) (o overQuota, ok bool) {
 		o.cores = quota / period
 	}
 	o.runtime, o.known = runtimeInfoOf(n, t.PID)
-	fit := fittingThreads(o.cores)
+	fit := max(leastGoThreads, math.Ceil(o.cores)) // with that many, throttling means a lack of quota
 	switch many := o.at > fit+extraThreads; {
 	case !o.known:
 		return o, false // those of the application are its own business
