@@ -65,7 +65,7 @@ func explainBlocking(n *facts.Node) *Finding {
 	f.Title = name + " holds a connection that other calls share, and they wait until it is done"
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
 		"%s (%s) were sent on a connection that %s held, up to %s in one call",
-		ofSlow(cl.Calls, n), ops.List(3), name, format.Brief(cl.MaxNs))
+		ofSlow(cl.Calls, n), ops.List(degree.Listed), name, format.Brief(cl.MaxNs))
 	who := caller.ClientLabel(w.Client, w.Process)
 	f.support(recording.SourceTap, float64(len(byConn[addr])), "commands",
 		"%s on %s blocked %s, up to %s", w.Op, who, facts.TimesText(len(byConn[addr])), format.Brief(w.ToNs-w.FromNs))
