@@ -1,7 +1,9 @@
 package cause
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
@@ -60,7 +62,7 @@ func explainBlocking(n *facts.Node) *Finding {
 	}
 	f := finding(n, cl)
 	addr := behind.Top(1)[0]
-	w := longestWaiter(byConn[addr])
+	w := slices.MaxFunc(byConn[addr], func(a, b waiter) int { return cmp.Compare(a.ToNs-a.FromNs, b.ToNs-b.FromNs) })
 	name := blockingName(w.Op)
 	f.Title = name + " holds a connection that other calls share, and they wait until it is done"
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
@@ -85,15 +87,6 @@ func explainBlocking(n *facts.Node) *Finding {
 	}
 	f.FixSteps = blockingFix(w, who)
 	return f
-}
-
-func longestWaiter(ws []waiter) (best waiter) {
-	for _, w := range ws {
-		if w.ToNs-w.FromNs > best.ToNs-best.FromNs {
-			best = w
-		}
-	}
-	return best
 }
 
 // blockingName is how people write a blocking command.

@@ -46,7 +46,6 @@ func explainPause(n *facts.Node) *Finding {
 	writes := kept.Matters() && p.Reported() || p.MaxBlocked > 0 && blocked
 	// A pause holds up everything while it lasts; what it does not explain has another cause.
 	most := float64(stall.Claim.Ns) >= degree.Most*float64(n.Ledger.ExcessNs)
-	stalled := stall.Matters() && (p.Reported() || most)
 	told := p.ClientCommands >= degree.Several // by somebody, maybe to pause
 	unseen := stall.AllBlocked && !hosts.PacketLossOf(n).SeenOnPort &&
 		(stall.LoopIdle() || !stall.HostWatched && stall.LoggedShare < degree.Most && told)
@@ -54,7 +53,7 @@ func explainPause(n *facts.Node) *Finding {
 	unseen = unseen || kept.Matters() && told
 	// one that counts it, and has counted none since it began, was not told to pause
 	unseen = unseen && !p.Never
-	all := stalled && (p.Reported() || unseen)
+	all := stall.Matters() && (p.Reported() || most && unseen)
 	switch {
 	case writes && (!all || p.BlockedClient != "" || p.Actions == "write"):
 		return pauseOfWrites(n, p)

@@ -160,8 +160,8 @@ func fixFull(n *facts.Node) (fix []remedy.Step) {
 	limit, _ := n.Config("maxmemory")
 	now, _ := strconv.ParseFloat(limit, 64)
 	if to := 2 * max(used, now); to > 0 && to < host {
-		fix = append(fix, remedy.ConfigSet(n, "more-memory", "maxmemory", fmt.Sprintf("%.0f", to), "Give it more memory").
-			Risking("the host must have it, also for a child process that saves"))
+		fix = append(fix, remedy.ConfigSet(n, "more-memory", "maxmemory", fmt.Sprintf("%.0f", to),
+			"Give it more memory").Risking("the host must have it, also for a child process that saves"))
 	} else {
 		fix = append(fix, change("more-memory", "Give it more memory (maxmemory), or move part of the data to "+
 			"another server"))

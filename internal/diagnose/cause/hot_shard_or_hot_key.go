@@ -125,21 +125,18 @@ func (f *Finding) supportSlots(own work, peers []work, cores float64) (uneven bo
 		return false
 	}
 	slots := medianWork(peers, func(w work) float64 { return float64(w.slots) })
-	times := float64(own.slots) / max(slots, 1)
-	if times*degree.Several > own.cores/max(cores, 1e-9) && times > 1 {
-		f.support(recording.SourceServer, float64(own.slots), "slots",
-			"it has %s, the median of its peers is %s: so it has that many more keys", counted(own.slots, "slot"),
-			format.Thousands(slots))
-		return true
+	times, load := float64(own.slots)/max(slots, 1), own.cores/max(cores, 1e-9)
+	uneven = times > 1 && times > degree.Most*load
+	what := "it has no more keys, but some are requested far more than others, or share a hash tag"
+	switch {
+	case uneven:
+		what = "so it has that many more keys"
+	case nodes.SlotUseOf(own.node).Usec > 0:
+		what = "it has no more keys" // which slots have the load was counted
 	}
-	why := ", but some are requested far more than others, or share a hash tag"
-	if nodes.SlotUseOf(own.node).Usec > 0 {
-		why = "" // which slots have the load was counted
-	}
-	f.support(recording.SourceServer, float64(own.slots), "slots",
-		"it has %s, the median of its peers is %s: it has no more keys%s", counted(own.slots, "slot"),
-		format.Thousands(slots), why)
-	return false
+	f.support(recording.SourceServer, float64(own.slots), "slots", "it has %s, the median of its peers is %s: %s",
+		counted(own.slots, "slot"), format.Thousands(slots), what)
+	return uneven
 }
 
 // weighSlotUse names the slots that take most of the node's time, where it counts that: a hot key or hash tag is in
@@ -175,9 +172,7 @@ func hotShardFix(n *facts.Node, uneven bool, hot []recording.SlotUse) []remedy.S
 		moves = "keys are moved one after the other: calls get ASK and MOVED meanwhile, and big keys block two nodes"
 		list  = "CLUSTER SLOT-STATS ORDERBY CPU-USEC LIMIT 10 DESC"
 	)
-	addNodes := remedy.Step{
-		ID: "add-nodes", Kind: remedy.Change, Text: "Add nodes, and move some of its slots to them",
-	}
+	addNodes := change("add-nodes", "Add nodes, and move some of its slots to them")
 	switch {
 	case uneven:
 		return []remedy.Step{{
