@@ -3,7 +3,6 @@ package cause
 import (
 	"fmt"
 	"maps"
-	"sort"
 	"strings"
 
 	"slowpath/internal/diagnose/degree"
@@ -131,11 +130,10 @@ func (f *Finding) supportShortLived(n *facts.Node) {
 	if closed < degree.Many {
 		return
 	}
-	sort.Slice(ages, func(i, j int) bool { return ages[i] < ages[j] })
 	who := facts.KeysByValue(byWho)[0]
 	f.support(recording.SourceTap, float64(closed), "connections",
 		"%s opened and closed during the watch, with %.1f commands each, half of them within %s; %.0f %% of them by %s",
-		counted(closed, "connection"), float64(calls)/float64(closed), format.Brief(ages[len(ages)/2]),
+		counted(closed, "connection"), float64(calls)/float64(closed), format.Brief(facts.PercentilesOfNs(ages).Median),
 		100*float64(byWho[who])/float64(closed), who)
 }
 

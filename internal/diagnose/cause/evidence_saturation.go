@@ -168,7 +168,7 @@ const (
 	cpusForIOThreads = 4
 	// minOversizedQueue is the least number of calls in flight at a time, each on a connection, of a pool that is too
 	// large.
-	// Bound: guess; the calls per second of a saturated server, by the number of calls in flight, would measure it.
+	// Bound: guess, the calls per second of a saturated server, by the number of calls in flight, would measure it.
 	minOversizedQueue = 128
 	minOversizedConns = minOversizedQueue // of one process, in use
 	minIOThreadCores  = degree.Part
