@@ -81,29 +81,17 @@ func handshakeFix(n *facts.Node, ops string) (steps []remedy.Step) {
 		steps = append(steps, remedy.Steps(n, remedy.LeaveOutSetInfo, nil)...)
 	}
 	for _, o := range []struct{ op, id, text string }{
-		{
-			"CLIENT MAINT_NO", "leave-out-maint-notifications",
-			"No CLIENT MAINT_NOTIFICATIONS: go-redis MaintNotificationsConfig{Mode: " +
-				"maintnotifications.ModeDisabled}, Lettuce MaintNotificationsConfig.disabled(), redis-py " +
-				"MaintNotificationsConfig(enabled=False)",
-		},
-		{
-			"SELECT", "leave-out-select",
-			"No SELECT: use database 0, and one server or a prefix per application instead of databases",
-		},
-		{
-			"CLIENT SETNAME", "setname-in-hello",
-			"No CLIENT SETNAME: HELLO 3 AUTH user password SETNAME name does it in the same round trip",
-		},
-		{
-			"COMMAND", "update-library",
-			"Update the client library: an old one asks for COMMAND on each connection",
-		},
+		{"CLIENT MAINT_NO", "leave-out-maint-notifications", "No CLIENT MAINT_NOTIFICATIONS: go-redis " +
+			"MaintNotificationsConfig{Mode: maintnotifications.ModeDisabled}, Lettuce " +
+			"MaintNotificationsConfig.disabled(), redis-py MaintNotificationsConfig(enabled=False)"},
+		{"SELECT", "leave-out-select", "No SELECT: use database 0, and one server or a prefix per application " +
+			"instead of databases"},
+		{"CLIENT SETNAME", "setname-in-hello", "No CLIENT SETNAME: HELLO 3 AUTH user password SETNAME name does it " +
+			"in the same round trip"},
+		{"COMMAND", "update-library", "Update the client library: an old one asks for COMMAND on each connection"},
 	} {
 		if strings.Contains(ops, o.op) {
-			steps = append(steps, remedy.Step{
-				ID: o.id, Kind: remedy.Change, Text: o.text, Restart: "the application",
-			})
+			steps = append(steps, inApplication(o.id, o.text))
 		}
 	}
 	return steps
