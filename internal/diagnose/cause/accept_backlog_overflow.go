@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/remedy"
@@ -20,20 +21,14 @@ var acceptBacklogOverflow = Cause{
 	Explain: explainBacklog,
 }
 
-const (
-	// minLateProbes is the least number of the probe's new connections whose SYN was retransmitted where nothing else
-	// shows drops.
-	// Bound: guess, one may be lost on the way.
-	minLateProbes = 2
-	// raisedBacklog is the length of the queue that is advised.
-	// Bound: kernel, the default of net.core.somaxconn since Linux 5.4.
-	raisedBacklog = 4096
-)
+// raisedBacklog is the length of the queue that is advised.
+// Bound: kernel, the default of net.core.somaxconn since Linux 5.4.
+const raisedBacklog = 4096
 
 func explainBacklog(n *facts.Node) *Finding {
 	b := connection.AcceptQueueOf(n)
 	counted := len(n.Series(series.ListenOverflows)) > 0
-	if counted && !b.DropsAreOwn || !counted && (b.FreshRetransmitted < minLateProbes || b.KeptRetransmitted > 0) {
+	if counted && !b.DropsAreOwn || !counted && (b.FreshRetransmitted < degree.Several || b.KeptRetransmitted > 0) {
 		return nil
 	}
 	f := finding(n, n.Claim(isConnectLoss))
@@ -50,7 +45,11 @@ func explainBacklog(n *facts.Node) *Finding {
 		f.doubt(recording.SourceServer, c.PerSecond, "per second",
 			"the queue holds the usual %.0f connections; callers open %.0f per second", b.Limit, c.PerSecond)
 	}
-	f.supportDials(n)
+	if d := connection.DialsOf(n); d.Late > 0 {
+		f.support(recording.SourceTap, float64(d.Late), "connections",
+			"%d of %d connections of clients on this host took at least 1 s to open, up to %s; most are of %s", d.Late,
+			d.Count, format.Brief(d.MaxLateNs), facts.KeysByValue(d.LateByProgram)[0])
+	}
 	if b.KeptSlow {
 		f.doubt(recording.SourceProbe, 0, "",
 			"calls on open connections were slow as well: the root is what keeps the event loop from accepting")
@@ -60,15 +59,6 @@ func explainBacklog(n *facts.Node) *Finding {
 	}
 	f.FixSteps = backlogFix(n, b)
 	return f
-}
-
-// supportDials says how long the clients of this host took to connect where a SYN was retransmitted.
-func (f *Finding) supportDials(n *facts.Node) {
-	if d := connection.DialsOf(n); d.Late > 0 {
-		f.support(recording.SourceTap, float64(d.Late), "connections",
-			"%d of %d connections of clients on this host took at least 1 s to open, up to %s; most are of %s", d.Late,
-			d.Count, format.Brief(d.MaxLateNs), facts.KeysByValue(d.LateByProgram)[0])
-	}
 }
 
 // isConnectLoss is the time that a new connection waited for a retransmission.
@@ -83,10 +73,7 @@ func shareOfDrops(n *facts.Node, b connection.AcceptQueue) float64 {
 	dropped := b.Drops * connection.SYNTimeoutNs
 	served := n.Growth(series.TotalCommandsProcessed)*float64(cost.CallNs) +
 		n.Growth(series.TotalConnectionsReceived)*float64(cost.OpeningNs)
-	if dropped == 0 {
-		return 0
-	}
-	return dropped / (dropped + served)
+	return dropped / max(dropped+served, 1)
 }
 
 func (f *Finding) supportBacklog(b connection.AcceptQueue) {
@@ -122,14 +109,9 @@ func backlogFix(n *facts.Node, b connection.AcceptQueue) (fix []remedy.Step) {
 		})
 	}
 	if b.KeptSlow {
-		fix = append(fix, remedy.Step{
-			ID: "free-event-loop", Kind: remedy.Change,
-			Text: "Find what holds the event loop (see the other findings): no backlog is long enough for a server " +
-				"that does not accept",
-		})
+		fix = append(fix, change("free-event-loop", "Find what holds the event loop (see the other findings): no "+
+			"backlog is long enough for a server that does not accept"))
 	}
-	return append(fix, remedy.Step{
-		ID: "keep-connections", Kind: remedy.Change, Restart: "the application",
-		Text: "Let callers keep their connections, and reconnect with jitter after an error",
-	})
+	return append(fix, inApplication("keep-connections", "Let callers keep their connections, and reconnect with "+
+		"jitter after an error"))
 }

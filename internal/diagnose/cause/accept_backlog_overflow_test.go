@@ -10,7 +10,7 @@ func TestAcceptBacklogOverflow(t *testing.T) {
 	well := func() edge { return newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).fresh(edgeMs/10, edgeMs/5) }
 	lost := func() edge {
 		e := well()
-		for _, at := range []int64{3_100, 6_100} {
+		for _, at := range []int64{2_100, 4_100, 6_100} {
 			e.freshCall(at*edgeMs, 1000*edgeMs, edgeMs/5).retransmitted("fresh", at*edgeMs, (at+1001)*edgeMs, 0, 1)
 		}
 		return e

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
@@ -22,29 +23,13 @@ var activeExpireCycle = Cause{
 	Explain: explainExpire,
 }
 
-// largeExpireShare of the main thread's time is close to what the cycle may take at the default effort (25 %).
-// Bound: guess, three fifths of ACTIVE_EXPIRE_CYCLE_SLOW_TIME_PERC.
-const largeExpireShare = 0.15
-
-const (
-	// manyCaps is how often in a watch the cycle must have used up its time.
-	// Bound: guess.
-	manyCaps = 10
-	// manyExpired is the least number of keys and fields that makes a cycle long.
-	// Bound: guess.
-	manyExpired = 1000
-	// acceptableStale is the share of expired keys, in percent, above which the cycle goes on.
-	// Bound: server, ACTIVE_EXPIRE_CYCLE_ACCEPTABLE_STALE of expire.c at the default active-expire-effort.
-	acceptableStale = 10
-)
-
 func explainExpire(n *facts.Node) *Finding {
 	h := mainthread.ClaimOfSuspects(n, func(s account.Suspect) bool { return s.Kind == account.KindExpire })
 	share := series.ExpireCycleCPU.Seconds(n.Growth(series.ExpireCycleCPU)) / n.Seconds()
 	caps := n.Growth(series.ExpiredTimeCapReachedCount)
 	part, seen, sampled := inLoop(n, stacks.Expire)
 	h.Claim = add(h.Claim, seen)
-	if !h.Matters() && (share < largeExpireShare || caps < manyCaps || n.Ledger.ExcessNs > 0) {
+	if !h.Matters() {
 		return nil
 	}
 	f := finding(n, h.Claim)
@@ -52,8 +37,7 @@ func explainExpire(n *facts.Node) *Finding {
 		f.supportLoop(n, part)
 	}
 	f.supportWaits(n, h, "the expire cycle")
-	keys := n.Growth(series.ExpiredKeys)
-	fields := n.Growth(series.ExpiredSubkeys) + n.Growth(series.ExpiredFields)
+	keys, fields := n.Growth(series.ExpiredKeys), n.Growth(series.ExpiredSubkeys)+n.Growth(series.ExpiredFields)
 	expired := keys + fields
 	what := counted(keys, "key")
 	if fields > 0 {
@@ -76,11 +60,11 @@ func explainExpire(n *facts.Node) *Finding {
 		f.doubt(recording.SourceServer, 0, "cycles", "it never hit its time limit")
 		f.weaken(1)
 	}
-	if expired < manyExpired && !sampled {
+	if expired*freedKeyNs < degree.Part*float64(h.MaxNs) && !sampled {
 		f.doubt(recording.SourceServer, expired, "keys", "so few do not explain long cycles")
 		f.weaken(2)
 	}
-	if stale, ok := n.Series(series.ExpiredStalePerc).Max(); ok && stale >= acceptableStale {
+	if stale, ok := n.Series(series.ExpiredStalePerc).Max(); ok && stale >= 1 {
 		f.support(recording.SourceServer, stale, "%",
 			"up to %.0f %% of the keys with a TTL had expired but were not removed yet (expired_stale_perc)", stale)
 	}
@@ -91,7 +75,7 @@ func explainExpire(n *facts.Node) *Finding {
 // expireFix: busy is how long the cycle took in seconds, 0 where the server does not count it.
 func expireFix(n *facts.Node, busy, expired float64) []remedy.Step {
 	if busy == 0 {
-		busy = expired / 1e6 // about 1 µs for each key
+		busy = expired * freedKeyNs / 1e9
 	}
 	spread := math.Ceil(busy*100/60) * 60 // then it takes 1 % of the time
 	fix := []remedy.Step{{

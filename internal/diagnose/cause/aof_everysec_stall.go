@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
@@ -19,8 +20,7 @@ var aofEverysecStall = Cause{
 }
 
 var everysecEvents = facts.WordSet("aof-write aof-write-pending-fsync aof-write-active-child aof-write-alone " +
-	"aof-fstat " +
-	"aof-rename")
+	"aof-fstat aof-rename")
 
 func explainEverysec(n *facts.Node) *Finding {
 	a := mainthread.AOF(n)
@@ -29,9 +29,10 @@ func explainEverysec(n *facts.Node) *Finding {
 	}
 	delayed := n.Growth(series.AOFDelayedFsync)
 	cl, doubts := mainthread.DiskClaim(n, mainthread.InSyscall(mainthread.DiskSyscalls)), 0
-	inLatency := mainthread.HasLatencyEvent(n, everysecEvents)
 	pending := fsyncPending(n)
-	if open := n.UnexplainedWaits(); !inLatency && (delayed > 0 || pending >= longFsyncNs) && cl.Ns*2 < open.Ns {
+	lasting := pending >= int64(degree.Several*degree.Long) // one is begun each second, and INFO is read as often
+	if open := n.UnexplainedWaits(); (delayed > 0 || lasting) && cl.Ns*2 < open.Ns &&
+		!mainthread.HasLatencyEvent(n, everysecEvents) {
 		cl = n.Claim(maybeOnDisk)
 		if delayed == 0 {
 			doubts = 1
@@ -40,24 +41,18 @@ func explainEverysec(n *facts.Node) *Finding {
 	if !cl.Matters() {
 		return nil
 	}
-	f := finding(n, cl)
+	f := diskFinding(n, cl, a.Fsync, everysecEvents)
 	f.weaken(doubts)
-	f.support(recording.SourceServer, 1, "", "appendonly yes, appendfsync %s", orUnknown(a.Fsync))
 	if delayed > 0 {
 		f.support(recording.SourceServer, delayed, "writes",
 			"aof_delayed_fsync rose by %.0f: that often a write stopped waiting for the fsync before it", delayed)
 	} else {
 		f.doubt(recording.SourceServer, 0, "writes", "aof_delayed_fsync did not rise")
 	}
-	if pending >= longFsyncNs {
+	if lasting {
 		f.support(recording.SourceServer, float64(pending), "ns",
 			"an fsync was running for %s of the watch (aof_pending_bio_fsync)", format.Brief(pending))
 	}
-	f.supportBlocked(n, mainthread.DiskSyscalls)
-	f.supportLatency(n, everysecEvents)
-	f.support(n.CallSource(), float64(cl.Calls), "calls",
-		"%s waited for it, up to %s in one call", ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
-	f.supportAppended(n)
 	child := false
 	for _, field := range []series.Name{series.RDBBgsaveInProgress, series.AOFRewriteInProgress} {
 		if v, ok := n.Series(field).Max(); ok && v > 0 {
@@ -80,21 +75,10 @@ func everysecFix(n *facts.Node, child bool) (fix []remedy.Step) {
 	return append(fix, remedy.Step{
 		ID: "faster-disk", Kind: remedy.Change, Restart: "the server",
 		Text: "Put the AOF (dir in redis.conf) on a faster disk, or on one that nothing else writes to",
-	}, onReplica(n))
-}
-
-// onReplica leaves the AOF to a replica.
-func onReplica(n *facts.Node) remedy.Step {
-	s := remedy.ConfigSet(n, "aof-on-replica", "appendonly", "no",
+	}, alternative(remedy.ConfigSet(n, "aof-on-replica", "appendonly", "no",
 		"Keep the AOF on a replica only, and have none here").
-		Risking("a crash loses what neither a replica nor a snapshot has")
-	s.Or = true
-	return s
+		Risking("a crash loses what neither a replica nor a snapshot has")))
 }
-
-// longFsyncNs is more than all fsyncs of a watch take together on a disk that keeps up.
-// Bound: guess.
-const longFsyncNs = int64(1500e6)
 
 // fsyncPending is how long the background thread had an fsync pending.
 func fsyncPending(n *facts.Node) int64 {

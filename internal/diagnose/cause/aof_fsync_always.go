@@ -4,8 +4,6 @@ import (
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
-	"slowpath/internal/format"
-	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
 )
 
@@ -27,7 +25,7 @@ func explainFsyncAlways(n *facts.Node) *Finding {
 	}
 	cl, doubts := mainthread.DiskClaim(n, mainthread.InSyscall(mainthread.DiskSyscalls)), 0
 	inLatency := mainthread.HasLatencyEvent(n, facts.WordSet("aof-fsync-always"))
-	if open := n.UnexplainedWaits(); !inLatency && cl.Ns*2 < open.Ns && writes(n) {
+	if open := n.UnexplainedWaits(); !inLatency && cl.Ns*2 < open.Ns && n.Growth(series.AOFCurrentSize) > 0 {
 		// A file system in user space waits in an interruptible sleep; without the host's files nothing is seen at all.
 		cl = n.Claim(maybeOnDisk)
 		if mainthread.HostWatched(n) {
@@ -37,14 +35,8 @@ func explainFsyncAlways(n *facts.Node) *Finding {
 	if !cl.Matters() {
 		return nil
 	}
-	f := finding(n, cl)
+	f := diskFinding(n, cl, a.Fsync, alwaysEvents)
 	f.weaken(doubts)
-	f.support(recording.SourceServer, 1, "", "appendonly yes, appendfsync %s", orUnknown(a.Fsync))
-	f.supportBlocked(n, mainthread.DiskSyscalls)
-	f.supportLatency(n, alwaysEvents)
-	f.support(n.CallSource(), float64(cl.Calls), "calls",
-		"%s waited for it, up to %s in one call", ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
-	f.supportAppended(n)
 	f.FixSteps = []remedy.Step{
 		remedy.ConfigSet(n, "fsync-each-second", "appendfsync", "everysec",
 			"Let a background thread call fsync once per second").
@@ -57,6 +49,3 @@ func explainFsyncAlways(n *facts.Node) *Finding {
 	}
 	return f
 }
-
-// writes reports whether anything was appended to the AOF.
-func writes(n *facts.Node) bool { return n.Growth(series.AOFCurrentSize) > 0 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/facts/nodes"
@@ -50,12 +51,12 @@ func explainAsk(c *facts.Case, _ *Finding) *Finding {
 	}
 	if r.TryAgain > 0 {
 		f.support(recording.SourceServer, r.TryAgain, "replies",
-			"%s with several keys got TRYAGAIN, since some of the keys had moved: the "+
-				"library waits before it retries (ioredis 100 ms)", counted(r.TryAgain, "command"))
+			"%s with several keys got TRYAGAIN, since some of the keys had moved: the library waits before it "+
+				"retries (ioredis 100 ms)", counted(r.TryAgain, "command"))
 	}
 	if len(r.OpenSlots) > 0 {
-		text := strings.Join(r.OpenSlots[:min(3, len(r.OpenSlots))], ", ")
-		if more := len(r.OpenSlots) - 3; more > 0 {
+		text := strings.Join(r.OpenSlots[:min(degree.Listed, len(r.OpenSlots))], ", ")
+		if more := len(r.OpenSlots) - degree.Listed; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
 		f.support(recording.SourceServer, float64(len(r.OpenSlots)), "slots", "migrating: %s", text)
@@ -83,11 +84,8 @@ func askFix(n *facts.Node, r nodes.Redirects) []remedy.Step {
 		Risk:    "big keys block both nodes while they move; it disturbs a resharding that still runs",
 	}, remedy.MigrateByReplication(n)}
 	if r.TryAgain > 0 {
-		fix = append(fix, remedy.Step{
-			ID: "one-key-each", Kind: remedy.Change, Restart: "the application",
-			Text: "Until then ask for each key by a command of its own: the library follows ASK at once, and waits " +
-				"after TRYAGAIN (ioredis retryDelayOnTryAgain, 100 ms)",
-		})
+		fix = append(fix, inApplication("one-key-each", "Until then ask for each key by a command of its own: the "+
+			"library follows ASK at once, and waits after TRYAGAIN (ioredis retryDelayOnTryAgain, 100 ms)"))
 	}
 	return fix
 }

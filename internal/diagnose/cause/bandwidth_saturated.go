@@ -114,11 +114,11 @@ func bandwidthFix(q hosts.PathQueue, bytes facts.NameCounts) []remedy.Step {
 	if top := bytes.Top(1); len(top) > 0 {
 		what = "replies to " + top[0]
 	}
-	steps := []remedy.Step{{
-		ID: "fewer-bytes", Kind: remedy.Change, Restart: "the application",
-		Text: "Make the " + what + " smaller: compress the values, read only the part that is needed, cache them in " +
-			"the caller (CLIENT TRACKING)",
-	}, {ID: "more-bandwidth", Kind: remedy.Change, Or: true, Text: "Raise the bandwidth " + where}}
+	steps := []remedy.Step{
+		inApplication("fewer-bytes", "Make the "+what+" smaller: compress the values, read only the part that is "+
+			"needed, cache them in the caller (CLIENT TRACKING)"),
+		alternative(change("more-bandwidth", "Raise the bandwidth "+where)),
+	}
 	if q.Device != "" { // it is known where
 		slices.Reverse(steps)
 		steps[0].Or, steps[1].Or = false, true

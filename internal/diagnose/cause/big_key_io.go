@@ -48,7 +48,7 @@ func explainBigKeyIO(n *facts.Node) *Finding {
 	} {
 		bytes := n.Growth(d.of)
 		each := bytes / max(1, n.Growth(series.TotalCommandsProcessed))
-		if bytes/n.Seconds() >= notableBytes {
+		if bytes/n.Seconds() >= mainthread.MinBulkBytes {
 			f.support(recording.SourceServer, bytes/n.Seconds(), "bytes/s",
 				"the server %s %.0f MB per second, %.0f kB per command", d.text, bytes/n.Seconds()/1e6, each/1e3)
 		}
@@ -66,10 +66,6 @@ func explainBigKeyIO(n *facts.Node) *Finding {
 	f.FixSteps = bigKeyFix(n, commands, log)
 	return f
 }
-
-// notableBytes per second are worth a line of evidence.
-// Bound: arithmetic, it decides what is listed.
-const notableBytes = 1e6
 
 // supportBuffers shows the clients with the largest buffers.
 func (f *Finding) supportBuffers(n *facts.Node) {
@@ -118,18 +114,13 @@ func bigKeyFix(n *facts.Node, commands []account.Suspect, log string) (fix []rem
 	}
 	reads := n.Growth(series.TotalNetOutputBytes) >= n.Growth(series.TotalNetInputBytes)
 	if reads {
-		fix = append(fix, remedy.Step{
-			ID: "read-a-part", Kind: remedy.Change, Restart: "the application",
-			Text: fmt.Sprintf("Read only the part that is needed of %s, by %s", what, part),
-		})
+		fix = append(fix, inApplication("read-a-part",
+			fmt.Sprintf("Read only the part that is needed of %s, by %s", what, part)))
 	}
 	return append(fix, remedy.Step{
 		ID: "smaller-values", Kind: remedy.Change, Or: reads, Restart: "the application",
 		Text: fmt.Sprintf("Split %s into keys below 100 kB of which each call needs one, or compress it; %s",
 			what, find),
-	}, remedy.Step{
-		ID: "own-server", Kind: remedy.Change, Or: true, Restart: "the application",
-		Text: "Keep big values in an object store, or in a server of their own, so that small calls do not wait for " +
-			"them",
-	})
+	}, alternative(inApplication("own-server", "Keep big values in an object store, or in a server of their own, so "+
+		"that small calls do not wait for them")))
 }

@@ -1,10 +1,13 @@
 package cause
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -36,10 +39,6 @@ func waiters(n *facts.Node) map[string][]waiter {
 	return out
 }
 
-// muchShorter: calls elsewhere that take less than this part of the wait are worth a line of evidence.
-// Bound: arithmetic, it decides what is listed.
-const muchShorter = 4
-
 func explainBlocking(n *facts.Node) *Finding {
 	byConn := waiters(n)
 	if len(byConn) == 0 {
@@ -63,12 +62,12 @@ func explainBlocking(n *facts.Node) *Finding {
 	}
 	f := finding(n, cl)
 	addr := behind.Top(1)[0]
-	w := longestWaiter(byConn[addr])
+	w := slices.MaxFunc(byConn[addr], func(a, b waiter) int { return cmp.Compare(a.ToNs-a.FromNs, b.ToNs-b.FromNs) })
 	name := blockingName(w.Op)
 	f.Title = name + " holds a connection that other calls share, and they wait until it is done"
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
 		"%s (%s) were sent on a connection that %s held, up to %s in one call",
-		ofSlow(cl.Calls, n), ops.List(3), name, format.Brief(cl.MaxNs))
+		ofSlow(cl.Calls, n), ops.List(degree.Listed), name, format.Brief(cl.MaxNs))
 	who := caller.ClientLabel(w.Client, w.Process)
 	f.support(recording.SourceTap, float64(len(byConn[addr])), "commands",
 		"%s on %s blocked %s, up to %s", w.Op, who, facts.TimesText(len(byConn[addr])), format.Brief(w.ToNs-w.FromNs))
@@ -76,26 +75,18 @@ func explainBlocking(n *facts.Node) *Finding {
 		f.support(recording.SourceTap, free, "calls",
 			"meanwhile the server answered %s on other connections", counted(free, "call"))
 	}
-	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && kept.P99Ns < cl.MaxNs/muchShorter {
-		f.support(recording.SourceProbe, float64(kept.P99Ns), "ns",
-			"99 of 100 calls on the probe's own connection had their reply within %s", format.Brief(kept.P99Ns))
-	}
-	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && kept.P50Ns >= n.Ledger.ThresholdNs {
+	switch kept, ok := n.Ledger.Path(n.Address, "kept"); {
+	case !ok:
+	case kept.P50Ns >= n.Ledger.ThresholdNs:
 		f.doubt(recording.SourceProbe, float64(kept.P50Ns), "ns",
 			"calls on their own connection are slow, too: half of the probe's take at least %s",
 			format.Brief(kept.P50Ns))
+	case degree.Several*kept.P99Ns < cl.MaxNs:
+		f.support(recording.SourceProbe, float64(kept.P99Ns), "ns",
+			"99 of 100 calls on the probe's own connection had their reply within %s", format.Brief(kept.P99Ns))
 	}
 	f.FixSteps = blockingFix(w, who)
 	return f
-}
-
-func longestWaiter(ws []waiter) (best waiter) {
-	for _, w := range ws {
-		if w.ToNs-w.FromNs > best.ToNs-best.FromNs {
-			best = w
-		}
-	}
-	return best
 }
 
 // blockingName is how people write a blocking command.
@@ -118,19 +109,15 @@ func callsElsewhere(n *facts.Node, held map[string]facts.Spans) (calls float64) 
 			continue
 		}
 		for s := range c.Steps() {
-			calls += float64(s.Calls) * float64(meanwhile.OverlapNs(s.FromNs, s.ToNs)) / float64(max(s.ToNs-s.FromNs,
-				1))
+			calls += float64(s.Calls*meanwhile.OverlapNs(s.FromNs, s.ToNs)) / float64(max(s.ToNs-s.FromNs, 1))
 		}
 	}
 	return calls
 }
 
 func blockingFix(w waiter, who string) []remedy.Step {
-	own := remedy.Step{
-		ID: "own-connection", Kind: remedy.Change, Restart: "the application",
-		Text: fmt.Sprintf("Give %s its own connection, not the one that %s shares between callers", format.Name(w.Op),
-			format.Name(who)),
-	}
+	own := inApplication("own-connection", fmt.Sprintf("Give %s its own connection, not the one that %s shares "+
+		"between callers", format.Name(w.Op), format.Name(who)))
 	if w.Op == "WAIT" || w.Op == "WAITAOF" {
 		own.Text += ". WAIT belongs on the connection that wrote: take one from a pool, write and WAIT on it, then " +
 			"return it"
@@ -139,9 +126,7 @@ func blockingFix(w waiter, who string) []remedy.Step {
 	own.Text += ". Lettuce: a StatefulRedisConnection per blocking consumer; ioredis: redis.duplicate(); node-redis: " +
 		"client.duplicate(); redis-py and go-redis: a pool with one extra connection per blocking consumer; rueidis " +
 		"does it by itself (it has a pool for blocking commands)"
-	return []remedy.Step{own, {
-		ID: "without-blocking", Kind: remedy.Change, Or: true, Restart: "the application",
-		Text: "Do without blocking commands, which StackExchange.Redis does not have for this reason: pub/sub as a " +
-			"signal with LPOP, or XREADGROUP without BLOCK",
-	}}
+	return []remedy.Step{own, alternative(inApplication("without-blocking", "Do without blocking commands, which "+
+		"StackExchange.Redis does not have for this reason: pub/sub as a signal with LPOP, or XREADGROUP without "+
+		"BLOCK"))}
 }

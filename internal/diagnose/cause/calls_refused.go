@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
+	"slowpath/internal/wire/cluster"
 )
 
 // callsRefused: the server answers with an error that says that it, or its configuration, does not serve such calls
@@ -41,22 +43,31 @@ func explainRefused(n *facts.Node) *Finding {
 	if worst == nil {
 		return nil
 	}
-	f := &Finding{Of: n.Ledger.Calls(), Grade: Counted, Title: worst.title()}
-	f.Samples = worst.Own
+	f := &Finding{Of: n.Ledger.Calls(), Grade: Counted, Samples: worst.Own}
+	f.supportRefusals(n, *worst)
 	if worst.users {
 		f.Samples = int(worst.Users)
 		f.loseRefused(n, worst.Users)
+		f.supportRefusedUsers(n)
 	} else {
 		f.loseBeside(n, facts.LostWaiting, worst.share, facts.HealthyMaxNs)
+		f.doubt(recording.SourceServer, 0, "", "no calls of clients were seen to get it: there may be none now")
 	}
-	f.supportRefusals(n, *worst)
-	f.supportRefusedCommands(n, worst.Code)
-	if worst.users {
-		f.supportRefusedUsers(n)
-	}
-	f.supportClusterState(n, worst.Code)
-	f.FixSteps, f.See = worst.why.fix(n), worst.why.see
+	f.sayRefused(n, worst.Code, worst.why)
 	return f
+}
+
+// sayRefused says what is the same for all calls that were refused with one error.
+func (f *Finding) sayRefused(n *facts.Node, code string, why refusal) {
+	f.Title = fmt.Sprintf("Calls are refused: %s (%s)", why.title, code)
+	if why.title == "" {
+		f.Title = fmt.Sprintf("Most calls get an error reply: %s", code)
+	}
+	f.supportRefusedCommands(n, code)
+	if code == clusterDownCode {
+		f.supportClusterState(n)
+	}
+	f.FixSteps, f.See = why.fix(n), []string{why.see}
 }
 
 // refusedFor is what a node refused with one error, and why that is no part of a healthy application.
@@ -65,13 +76,6 @@ type refusedFor struct {
 	why   refusal
 	users bool // it is a pattern of the clients' calls; else of slowpath's own
 	share float64
-}
-
-func (r refusedFor) title() string {
-	if r.why.title == "" {
-		return fmt.Sprintf("Most calls get an error reply: %s", r.Code)
-	}
-	return fmt.Sprintf("Calls are refused: %s (%s)", r.why.title, r.Code)
 }
 
 // judgeRefusal decides whether error replies are a finding; nil for no.
@@ -88,10 +92,10 @@ func judgeRefusal(n *facts.Node, r nodes.RefusedCalls) *refusedFor {
 		return nil
 	case !known:
 		r.Users = min(r.Users, otherErrors(n, r))
-		if r.UsersShare() <= mostCalls || r.Users < facts.HealthyMinCalls || answeredInStead(n, r.Code) {
+		if r.UsersShare() <= degree.Most || r.Users < facts.HealthyMinCalls || answeredInStead(n, r.Code) {
 			return nil
 		}
-		return &refusedFor{r, refusal{fix: otherErrorsFix, see: []string{errorsPage}}, true, r.UsersShare()}
+		return &refusedFor{r, refusal{fix: otherErrorsFix, see: errorsPage}, true, r.UsersShare()}
 	}
 	if why.login {
 		r.Users = min(r.Users, refusedData(n, r))
@@ -162,18 +166,15 @@ func explainClusterDown(n *facts.Node) *Finding {
 	share := min(1, float64(down)/float64(n.EndNs-n.StartNs))
 	f := &Finding{Of: n.Ledger.Calls(), Grade: Counted}
 	f.loseBeside(n, facts.LostWaiting, share, facts.HealthyMaxNs)
-	f.Title = refusedFor{nodes.RefusedCalls{Code: clusterDownCode}, why, false, 0}.title()
 	f.support(recording.SourceServer, float64(down), "ns",
 		"it said cluster_state:fail for %s, until the end of the watch: it refuses all commands with keys",
 		format.Duration(down))
 	for _, r := range nodes.RefusedCallsOf(n) {
 		if r.Code == clusterDownCode {
-			f.supportRefusals(n, refusedFor{r, why, true, 0})
+			f.supportRefusals(n, refusedFor{RefusedCalls: r})
 		}
 	}
-	f.supportRefusedCommands(n, clusterDownCode)
-	f.supportClusterState(n, clusterDownCode)
-	f.FixSteps, f.See = why.fix(n), why.see
+	f.sayRefused(n, clusterDownCode, why)
 	return f
 }
 
@@ -195,10 +196,6 @@ func refusedWhileLoading(n *facts.Node) bool {
 	return calls >= facts.HealthyMinCalls
 }
 
-// mostCalls is the share of the calls from which errors that depend on the data are no part of a healthy application.
-// Bound: majority, of the calls.
-const mostCalls = 0.5
-
 // answeredInStead reports whether clients sent the script itself after a server did not know it by its hash: EVALSHA,
 // NOSCRIPT, EVAL is how libraries call scripts.
 func answeredInStead(n *facts.Node, code string) bool {
@@ -217,10 +214,8 @@ const errorsPage = "https://redis.io/docs/latest/develop/reference/protocol-spec
 
 // otherErrorsFix is for errors that are answers to what was asked.
 func otherErrorsFix(*facts.Node) []remedy.Step {
-	return []remedy.Step{{
-		ID: "log-error-replies", Kind: remedy.Change, Restart: "the application",
-		Text: "Log the error replies in the application: their text says which command fails and why",
-	}}
+	return []remedy.Step{inApplication("log-error-replies",
+		"Log the error replies in the application: their text says which command fails and why")}
 }
 
 func (f *Finding) supportRefusals(n *facts.Node, r refusedFor) {
@@ -236,9 +231,6 @@ func (f *Finding) supportRefusals(n *facts.Node, r refusedFor) {
 	if r.FromNs > 0 {
 		f.support(recording.SourceServer, float64(max(r.FromNs-n.StartNs, 0)), "ns", "the first was seen %s",
 			sinceStart(n, r.FromNs))
-	}
-	if !r.users {
-		f.doubt(recording.SourceServer, 0, "", "no calls of clients were seen to get it: there may be none now")
 	}
 }
 
@@ -258,7 +250,7 @@ func (f *Finding) supportRefusedCommands(n *facts.Node, code string) {
 // countsText lists the most frequent names with their counts.
 func countsText(counts facts.NameCounts) string {
 	var out []string
-	for _, name := range counts.Top(4) {
+	for _, name := range counts.Top(degree.Listed) {
 		out = append(out, fmt.Sprintf("%s %d", name, counts[name]))
 	}
 	if more := len(counts) - len(out); more > 0 {
@@ -268,14 +260,10 @@ func countsText(counts facts.NameCounts) string {
 }
 
 // supportClusterState says what the node reports of its cluster, where that is down.
-func (f *Finding) supportClusterState(n *facts.Node, code string) {
-	if code != clusterDownCode {
-		return
-	}
-	assigned, ok := n.Series(series.ClusterSlotsAssigned).Last()
-	if ok && assigned < allSlots {
-		f.support(recording.SourceServer, allSlots-assigned, "slots", "%.0f of %d slots have no node (CLUSTER INFO)",
-			allSlots-assigned, allSlots)
+func (f *Finding) supportClusterState(n *facts.Node) {
+	if missing := nodes.UnassignedSlots(n); missing > 0 {
+		f.support(recording.SourceServer, float64(missing), "slots", "%d of %d slots have no node (CLUSTER INFO)",
+			missing, cluster.SlotCount)
 	}
 	for _, field := range []series.Name{series.ClusterSlotsPfail, series.ClusterSlotsFail} {
 		if slots, _ := n.Series(field).Max(); slots > 0 {
@@ -286,11 +274,8 @@ func (f *Finding) supportClusterState(n *facts.Node, code string) {
 	if silent := nodes.SilentMasters(n); len(silent) > 0 {
 		f.support(recording.SourceServer, float64(len(silent)), "nodes",
 			"its cluster map has %s with slots as failed: %s (CLUSTER NODES)", counted(len(silent), "master"),
-			strings.Join(silent[:min(len(silent), 4)], ", "))
+			strings.Join(silent[:min(len(silent), degree.Listed)], ", "))
 	}
 }
 
-const (
-	clusterDownCode = "CLUSTERDOWN"
-	allSlots        = 16384 // Bound: server, CLUSTER_SLOTS.
-)
+const clusterDownCode = "CLUSTERDOWN"

@@ -19,110 +19,41 @@ var catalogue = sync.OnceValue(func() []Cause {
 })
 
 // hostCauses: the server's process cannot run.
-var hostCauses = []Cause{
-	serverCFSThrottled,
-	serverCPUContention,
-	processFrozen,
-}
+var hostCauses = []Cause{serverCFSThrottled, serverCPUContention, processFrozen}
 
 // loopCauses: the event loop is held by one command or job, or by the disk.
 var loopCauses = []Cause{
-	slowCommand,
-	frameworkHiddenKeys,
-	luaOrMultiLong,
-	flushSync,
-	syncFreeOfBigKey,
-	bigKeyIO,
-	activeExpireCycle,
-	activeDefrag,
-	evictionCycle,
-	introspectionLoad,
-	forkLatency,
-	aofEverysecStall,
-	aofFsyncAlways,
-	waitOrMinReplicas,
-	eventLoopBlocked,
-	eventLoopBusy,
+	slowCommand, frameworkHiddenKeys, luaOrMultiLong, flushSync, syncFreeOfBigKey, bigKeyIO, activeExpireCycle, activeDefrag,
+	evictionCycle, introspectionLoad, forkLatency, aofEverysecStall, aofFsyncAlways, waitOrMinReplicas,
+	eventLoopBlocked, eventLoopBusy,
 }
 
 // edgeCauses: saturation, connections, limits, network.
 var edgeCauses = []Cause{
-	mainThreadSaturated,
-	ioThreadsOversubscribed,
-	manyClientsOverhead,
-	acceptBacklogOverflow,
-	shortLivedConnections,
-	maxClients,
-	outputBufferKill,
-	serverUnavailable,
-	serverRestarted,
-	callsRefused,
-	clientPauseOrWriteBlock,
-	packetLossRTO,
-	bandwidthSaturated,
-	rttFloor,
-	proxyCPUBound,
-	lbHop,
+	mainThreadSaturated, ioThreadsOversubscribed, manyClientsOverhead, acceptBacklogOverflow, shortLivedConnections,
+	maxClients, outputBufferKill, serverUnavailable, serverRestarted, callsRefused, clientPauseOrWriteBlock,
+	packetLossRTO, bandwidthSaturated, rttFloor, proxyCPUBound, lbHop,
 }
 
 // clientCauses: the caller's host, its runtime, its connection pool.
 var clientCauses = []Cause{
-	clientCFSThrottled,
-	gomaxprocsOverQuota,
-	clientCPUSaturated,
-	clientGCPause,
-	clientEventLoopBlocked,
-	clientLockWait,
-	cmdinfoOnceLock,
-	poolExhaustedWait,
-	poolIdleReapRedial,
-	poolLifetimeRedial,
-	poolMaxIdleChurn,
-	timeoutDiscardChurn,
-	handshakeExtraRTTs,
-	tlsHandshakeStorm,
-	dnsSlow,
-	unreachableAddress,
-	poolTestOnBorrow,
-	hiddenRetriesBackoff,
-	transactionConflicts,
-	noSocketTimeout,
+	clientCFSThrottled, gomaxprocsOverQuota, clientCPUSaturated, clientGCPause, clientEventLoopBlocked, clientLockWait,
+	cmdinfoOnceLock, poolExhaustedWait, poolIdleReapRedial, poolLifetimeRedial, poolMaxIdleChurn, timeoutDiscardChurn,
+	handshakeExtraRTTs, tlsHandshakeStorm, dnsSlow, unreachableAddress, poolTestOnBorrow, hiddenRetriesBackoff,
+	transactionConflicts, noSocketTimeout,
 }
 
 // poolCauses: connections that are opened again and again, or too many of them.
-var poolCauses = []Cause{
-	reconnectHerd,
-	dialHerd,
-	staleConnServerTimeout,
-	poolLeak,
-	poolOversized,
-}
+var poolCauses = []Cause{reconnectHerd, dialHerd, staleConnServerTimeout, poolLeak, poolOversized}
 
 // pathCauses: how callers use their connections, the network path, and the kernel and memory below the server.
 var pathCauses = []Cause{
-	nPlusOneRoundtrips,
-	oversizedPipeline,
-	multiplexBigReply,
-	blockingOnSharedConn,
-	nagleDelayedACK,
-	receiverStall,
-	idleConnBlackholed,
-	softirqOnRedisCore,
-	cowFaultsAfterFork,
-	swapped,
+	nPlusOneRoundtrips, oversizedPipeline, multiplexBigReply, blockingOnSharedConn, nagleDelayedACK, receiverStall,
+	idleConnBlackholed, softirqOnRedisCore, cowFaultsAfterFork, swapped,
 }
 
 // clusterCauses: the cluster map and who asks for it, redirected calls, and nodes that are gone, hot or not ready.
 var clusterCauses = []Cause{
-	topologyRefreshStorm,
-	movedRefreshStorm,
-	inlineRediscovery,
-	askRedirect,
-	migrateBigKeyBlocks,
-	codisSlotMigrationStall,
-	failoverWindow,
-	staleTopology,
-	hotShard,
-	fanoutSlowestShard,
-	replicaRouting,
+	topologyRefreshStorm, movedRefreshStorm, inlineRediscovery, askRedirect, migrateBigKeyBlocks,
+	codisSlotMigrationStall, failoverWindow, staleTopology, hotShard, fanoutSlowestShard, replicaRouting,
 }

@@ -106,6 +106,12 @@ func (f *Finding) doubt(source string, value float64, unit, text string, args ..
 	f.Against = append(f.Against, Evidence{source, fmt.Sprintf(text, args...), value, unit})
 }
 
+// supportWaiting says how many slow calls waited for what is claimed.
+func (f *Finding) supportWaiting(n *facts.Node, cl facts.Claim) {
+	f.support(n.CallSource(), float64(cl.Calls), "calls", "%s waited for it, up to %s in one call",
+		ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
+}
+
 // counted is a number of things: "1 connection", "2 connections". many is the plural of a thing that does not take an
 // s.
 func counted[N ~int | ~int64 | ~float64](n N, thing string, many ...string) string {

@@ -8,7 +8,6 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
-	"slowpath/internal/recording/series"
 )
 
 // clientCFSThrottled: the caller's cgroup has used up its CPU quota. The replies are there, but its threads may not run
@@ -32,8 +31,7 @@ func explainClientThrottled(n *facts.Node) *Finding {
 	if t != nil && len(t.Throttled) > 0 {
 		f.support(recording.SourceTap, float64(len(t.Throttled)), "times",
 			"its threads were throttled %s, %s in all; for %s at least one of them was",
-			facts.TimesText(len(t.Throttled)),
-			format.Brief(t.ThrottledNs), format.Brief(t.Throttled.TotalNs()))
+			facts.TimesText(len(t.Throttled)), format.Brief(t.ThrottledNs), format.Brief(t.Throttled.TotalNs()))
 	}
 	path := hosts.CgroupPath(n.Case, c.PID)
 	if t != nil && t.MainQuota().Cgroup != "" {
@@ -43,24 +41,15 @@ func explainClientThrottled(n *facts.Node) *Finding {
 			"the CPU quota of %s throttled them, %.2f cores", q.Cgroup, q.Cores)
 	}
 	f.supportClientQuota(n, path)
-	if run := n.ProcessSeries(c.PID, series.ClientCPU); len(run) >= 2 {
-		threads, _ := n.ProcessSeries(c.PID, series.ClientThreads).Max()
-		f.support(recording.SourceHost, facts.Rate(run)/1e9, "cores",
-			"it used %.2f cores with %s", facts.Rate(run)/1e9, counted(threads, "thread"))
-	}
+	f.supportCores(n, c.PID)
 	if cl := n.InState(account.Throttled); cl.Ns > 0 {
 		f.doubt(recording.SourceTap, float64(cl.Calls), "calls",
 			"the server was throttled, too, in %d of the slow calls", cl.Calls)
 	}
-	f.FixSteps = clientThrottleFix(n, path, c.Name)
+	f.FixSteps = []remedy.Step{clientQuotaStep(n, path, c.Name), alternative(inApplication("threads-fit-quota",
+		"If a limit must stay: as many threads as it has cores, so that it is not spent at the start of each period "+
+			"(Go 1.25 and later do so by themselves, before GOMAXPROCS; JVM -XX:ActiveProcessorCount; .NET "+
+			"DOTNET_PROCESSOR_COUNT), and bursts (cpu.max.burst, cpu.cfs_burst_us) where it is not used up on "+
+			"average"))}
 	return f
-}
-
-func clientThrottleFix(n *facts.Node, path, who string) []remedy.Step {
-	return []remedy.Step{clientQuotaStep(n, path, who), {
-		ID: "threads-fit-quota", Kind: remedy.Change, Or: true, Restart: "the application",
-		Text: "If a limit must stay: as many threads as it has cores, so that it is not spent at the start of each " +
-			"period (Go 1.25 and later do so by themselves, before GOMAXPROCS; JVM -XX:ActiveProcessorCount; .NET " +
-			"DOTNET_PROCESSOR_COUNT), and bursts (cpu.max.burst, cpu.cfs_burst_us) where it is not used up on average",
-	}}
 }

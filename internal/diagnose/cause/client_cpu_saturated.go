@@ -2,9 +2,9 @@ package cause
 
 import (
 	"fmt"
-	"sort"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/hosts"
@@ -12,7 +12,6 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
-	"slowpath/internal/recording/series"
 )
 
 // clientCPUSaturated: the caller needs more CPU than it has, or others use its CPUs. Its replies wait for a thread that
@@ -29,7 +28,7 @@ func explainClientCPU(n *facts.Node) *Finding {
 	all := hosts.ProcessThreads(n.Case)
 	starved := map[int]bool{}
 	for pid, t := range all {
-		starved[pid] = starvedOf(n, t) >= minRunQueueShare
+		starved[pid] = starvedOf(n, t) >= degree.Most
 	}
 	l := caller.LateReadsOf(n, false, func(t *hosts.Threads, s account.Segment) int64 {
 		switch {
@@ -56,11 +55,7 @@ func explainClientCPU(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, float64(t.QueuedNs), "ns",
 		"its threads spent %s in the run queue in %.0f s, %.1f at a time, in waits of at least 0.2 ms",
 		format.Brief(t.QueuedNs), n.Seconds(), float64(t.QueuedNs)/1e9/n.Seconds())
-	if run := n.ProcessSeries(c.PID, series.ClientCPU); len(run) >= 2 {
-		threads, _ := n.ProcessSeries(c.PID, series.ClientThreads).Max()
-		f.support(recording.SourceHost, cores(n, c.PID), "cores",
-			"it used %.2f cores with %s", cores(n, c.PID), counted(threads, "thread"))
-	}
+	f.supportCores(n, c.PID)
 	others := othersOn(t)
 	own := float64(t.QueuedBehindOwnNs) / float64(max(t.QueuedNs, 1))
 	f.support(recording.SourceTap, own, "of the time",
@@ -80,21 +75,12 @@ func explainClientCPU(n *facts.Node) *Finding {
 	return f
 }
 
-// wholeCPU is what one of the CPUs of a Go program that always has a goroutine to run uses or waits for, at least.
-// Bound: arithmetic, in cores, less what the sampling of counters misses.
-const wholeCPU = 0.9
-
 // hasBusyGoroutines reports whether a Go program always computes. A goroutine that waits for a reply is found by the
 // next of GOMAXPROCS places that has nothing to run, at once; a reply that stays in its socket says that each of them
 // is taken. A quota takes them all away.
 func hasBusyGoroutines(n *facts.Node, t *hosts.Threads) bool {
 	return hosts.IsGo(n.Case, t.PID) && t.ThrottledNs == 0 &&
-		cores(n, t.PID)+float64(t.QueuedNs)/1e9/n.Seconds() >= wholeCPU
-}
-
-// cores is how much CPU time a process used, in cores.
-func cores(n *facts.Node, pid int) float64 {
-	return facts.Rate(n.ProcessSeries(pid, series.ClientCPU)) / 1e9
+		cores(n, t.PID)+float64(t.QueuedNs)/1e9/n.Seconds() >= degree.NearlyAll
 }
 
 func goroutinesFinding(n *facts.Node, f *Finding, l *caller.LateReads) *Finding {
@@ -110,15 +96,12 @@ func goroutinesFinding(n *facts.Node, f *Finding, l *caller.LateReads) *Finding 
 	}
 	f.doubt(recording.SourceTap, 0, "", "what its GOMAXPROCS is was not seen, nor how much of this is its garbage "+
 		"collector")
-	f.FixSteps = []remedy.Step{{
-		ID: "gomaxprocs", Kind: remedy.Change, Restart: "the application",
-		Text: "Let it use more CPUs, where there are some: GOMAXPROCS in its environment, or without " +
-			"runtime.GOMAXPROCS(…) in the program",
-	}, {
-		ID: "less-computing", Kind: remedy.Change, Restart: "the application",
-		Text: "Find the goroutine that computes (`slowpath doctor --profile cpu:PID`, or pprof) and make it " +
-			"shorter, or move it to a process of its own",
-	}}
+	f.FixSteps = []remedy.Step{
+		inApplication("gomaxprocs", "Let it use more CPUs, where there are some: GOMAXPROCS in its environment, or "+
+			"without runtime.GOMAXPROCS(…) in the program"),
+		inApplication("less-computing", "Find the goroutine that computes (`slowpath doctor --profile cpu:PID`, or "+
+			"pprof) and make it shorter, or move it to a process of its own"),
+	}
 	return f
 }
 
@@ -133,30 +116,17 @@ func starvedOf(n *facts.Node, t *hosts.Threads) float64 {
 	return float64(t.QueuedNs) / max(float64(t.QueuedNs)+run, 1)
 }
 
-const (
-	// listedShare is the least part of the wait for which a process had the CPU that is listed.
-	// Bound: arithmetic, it decides what is listed.
-	listedShare = 0.05
-	// mostOfWait: for so much of its wait, at least, the process's own threads had the CPU where it needs more of it.
-	// Bound: majority, of the wait.
-	mostOfWait = 0.5
-)
-
 // rivals are the other processes that used a process's CPUs, the largest first.
 type rivals []string
 
 func othersOn(t *hosts.Threads) rivals {
 	var out rivals
-	for name, ns := range t.CPUHolders {
-		if float64(ns) >= listedShare*float64(t.QueuedNs) {
+	for _, name := range facts.KeysByValue(t.CPUHolders) {
+		if float64(t.CPUHolders[name]) >= degree.Part*float64(t.QueuedNs) {
 			out = append(out, name)
 		}
 	}
-	sort.Slice(out, func(i, j int) bool {
-		return t.CPUHolders[out[i]] > t.CPUHolders[out[j]] || t.CPUHolders[out[i]] == t.CPUHolders[out[j]] &&
-			out[i] < out[j]
-	})
-	return out[:min(len(out), 3)]
+	return out[:min(len(out), degree.Listed)]
 }
 
 func (r rivals) text(t *hosts.Threads) string {
@@ -168,25 +138,17 @@ func (r rivals) text(t *hosts.Threads) string {
 }
 
 func clientCPUFix(c *caller.Caller, own float64, others rivals) []remedy.Step {
-	cpu := remedy.Step{
-		ID: "more-cpus", Kind: remedy.Change,
-		Text: fmt.Sprintf("Give %s more CPUs than it may use now (its affinity, its cpuset, requests.cpu of its pod), "+
-			"or share its load among more instances", format.Name(c.Name)),
+	cpu := change("more-cpus", fmt.Sprintf("Give %s more CPUs than it may use now (its affinity, its cpuset, "+
+		"requests.cpu of its pod), or share its load among more instances", format.Name(c.Name)))
+	if own < degree.Most && len(others) > 0 {
+		cpu = change("other-cpus", fmt.Sprintf("Move %s to CPUs that %s does not use (taskset -acp, a cpuset), or to "+
+			"another machine", format.Name(c.Name), format.Name(others[0])))
 	}
-	if own < mostOfWait && len(others) > 0 {
-		cpu = remedy.Step{
-			ID: "other-cpus", Kind: remedy.Change,
-			Text: fmt.Sprintf("Move %s to CPUs that %s does not use (taskset -acp, a cpuset), or to another machine",
-				format.Name(c.Name), format.Name(others[0])),
-		}
+	return []remedy.Step{
+		cpu,
+		inApplication("less-work-per-reply", "Do less work per reply: smaller values, fields instead of whole "+
+			"documents (HMGET), a cheaper format than JSON; a profile shows what takes the time"),
+		inApplication("fewer-threads", "No more worker threads than CPUs (GOMAXPROCS, -XX:ActiveProcessorCount, "+
+			"worker pools), so that the threads that read replies get to run"),
 	}
-	return []remedy.Step{cpu, {
-		ID: "less-work-per-reply", Kind: remedy.Change, Restart: "the application",
-		Text: "Do less work per reply: smaller values, fields instead of whole documents (HMGET), a cheaper format " +
-			"than JSON; a profile shows what takes the time",
-	}, {
-		ID: "fewer-threads", Kind: remedy.Change, Restart: "the application",
-		Text: "No more worker threads than CPUs (GOMAXPROCS, -XX:ActiveProcessorCount, worker pools), so that the " +
-			"threads that read replies get to run",
-	}}
 }

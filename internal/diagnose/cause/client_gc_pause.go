@@ -67,11 +67,8 @@ func collectorFix(c *caller.Caller) []remedy.Step {
 		To: "64", Text: "In MB, so that fewer objects survive; --trace-gc shows the pauses",
 		Risk: "it takes more memory", Restart: "the application",
 	}}
-	fewer := remedy.Step{
-		ID: "fewer-objects", Kind: remedy.Change, Restart: "the application",
-		Text: "Create fewer and smaller objects per reply, and keep large caches outside the process or in few " +
-			"containers",
-	}
+	fewer := inApplication("fewer-objects", "Create fewer and smaller objects per reply, and keep large caches "+
+		"outside the process or in few containers")
 	for i, name := range []string{"python", "java", "node"} {
 		if strings.HasPrefix(c.Comm, name) {
 			return []remedy.Step{all[i], fewer}

@@ -94,7 +94,7 @@ func TestClientCPUSaturated(t *testing.T) {
 			fix:      "that stress[7] does not use",
 		},
 		{
-			name: "T2 without T1", rec: stalls(recording.RunQueue).waits(60, 80*edgeMs, recording.KindRunQueue,
+			name: "T2 without T1", rec: stalls(recording.RunQueue).waits(80, 80*edgeMs, recording.KindRunQueue,
 				neighbour),
 			found: true, evidence: "run queue",
 		},

@@ -32,10 +32,10 @@ func explainClientLock(n *facts.Node) *Finding {
 	}
 	f := finding(n, l.Claim)
 	c := f.supportLateCalls(n, l, "while the threads that read them slept, waiting for another thread of the process")
-	f.FixSteps = []remedy.Step{{
-		ID: "compute-elsewhere", Kind: remedy.Change, Restart: "the application",
-		Text: "Find the thread that holds the lock, and move its work to another process, or split it",
-	}}
+	f.FixSteps = []remedy.Step{
+		inApplication("compute-elsewhere", "Find the thread that holds the lock, and move its work to another "+
+			"process, or split it"),
+	}
 	runtime := hosts.InterpreterLock(n.Case, c.PID)
 	if runtime == "" {
 		f.weaken(1)

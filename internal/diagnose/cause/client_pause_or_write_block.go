@@ -41,41 +41,27 @@ func explainPause(n *facts.Node) *Finding {
 	if nodes.MaxclientsRefusals(n) > 0 {
 		stall = mainthread.IdleServerWait{} // calls that have no connection wait for one
 	}
-	most := float64(stall.Claim.Ns) >= mostOfExcess*float64(n.Ledger.ExcessNs)
 	kept := mainthread.DelayedRepliesOf(n)
-	writes := kept.Matters() && p.Reported() || p.MaxBlocked > 0 && (p.Reported() || p.BlockedClient != "" ||
-		!p.ClientsMayBlock &&
-			caller.AllClientsListed(n))
-	stalled := stall.Matters() && (p.Reported() || most)
-	unseen := stall.AllBlocked && !hosts.PacketLossOf(n).SeenOnPort && (stall.LoopIdle() || !stall.HostWatched &&
-		stall.LoggedShare < degree.Most &&
-		p.ClientCommands >= minStalls)
+	blocked := p.Reported() || p.BlockedClient != "" || !p.ClientsMayBlock && caller.AllClientsListed(n)
+	writes := kept.Matters() && p.Reported() || p.MaxBlocked > 0 && blocked
+	// A pause holds up everything while it lasts; what it does not explain has another cause.
+	most := float64(stall.Claim.Ns) >= degree.Most*float64(n.Ledger.ExcessNs)
+	told := p.ClientCommands >= degree.Several // by somebody, maybe to pause
+	unseen := stall.AllBlocked && !hosts.PacketLossOf(n).SeenOnPort &&
+		(stall.LoopIdle() || !stall.HostWatched && stall.LoggedShare < degree.Most && told)
 	// a server that counts no CLIENT PAUSE, and was seen to read calls and sleep
-	unseen = unseen || kept.Matters() && p.ClientCommands >= minStalls
+	unseen = unseen || kept.Matters() && told
 	// one that counts it, and has counted none since it began, was not told to pause
 	unseen = unseen && !p.Never
+	all := stall.Matters() && (p.Reported() || most && unseen)
 	switch {
-	case writes && (p.BlockedClient != "" || p.Actions == "write" || !stalled):
+	case writes && (!all || p.BlockedClient != "" || p.Actions == "write"):
 		return pauseOfWrites(n, p)
-	case stalled && (p.Reported() || unseen):
+	case all:
 		return pauseOfAll(n, p, stall)
-	case writes:
-		return pauseOfWrites(n, p)
 	}
 	return nil
 }
-
-// minStalls: one CLIENT command of another connection proves nothing.
-// Bound: guess, two.
-const minStalls = 2
-
-// mostOfExcess: a pause holds up everything while it lasts; what it does not explain has another cause.
-// Bound: majority, of the excess.
-const mostOfExcess = 0.5
-
-// leastOfWriters: writers that are held back lose so much of all callers' time, at least.
-// Bound: guess.
-const leastOfWriters = 0.3
 
 // pauseOfAll: replies were withheld from all clients.
 func pauseOfAll(n *facts.Node, p mainthread.Pause, w mainthread.IdleServerWait) *Finding {
@@ -114,7 +100,7 @@ func pauseOfWrites(n *facts.Node, p mainthread.Pause) *Finding {
 	kept := mainthread.DelayedRepliesOf(n)
 	f := finding(n, kept.Claim)
 	if !kept.Matters() { // who waited was not seen, but writers get nothing until the pause ends
-		f.loseBeside(n, facts.LostWaiting, max(p.BlockedShare, leastOfWriters), facts.HealthyMaxNs)
+		f.loseBeside(n, facts.LostWaiting, max(p.BlockedShare, degree.Part), facts.HealthyMaxNs)
 	}
 	f.Title = "Writes are paused (CLIENT PAUSE … WRITE or a failover): writers wait, readers notice nothing"
 	if p.ClientsMayBlock && p.BlockedClient == "" && p.Reason == "" && !(p.Reported() && kept.Matters()) {
@@ -140,11 +126,11 @@ func pauseOfWrites(n *facts.Node, p mainthread.Pause) *Finding {
 }
 
 func (f *Finding) supportPause(p mainthread.Pause) {
-	if p.PauseCalls > 0 {
+	switch {
+	case p.PauseCalls > 0:
 		f.support(recording.SourceServer, p.PauseCalls, "calls",
 			"CLIENT PAUSE was called %s during the watch (commandstats)", facts.TimesText(int(p.PauseCalls)))
-	}
-	if p.PauseCalls == 0 && p.ClientCommands >= minStalls {
+	case p.ClientCommands >= degree.Several:
 		f.support(recording.SourceServer, p.ClientCommands, "calls",
 			"some client sent about %.0f CLIENT commands (commandstats, without slowpath's own)", p.ClientCommands)
 	}
@@ -176,19 +162,14 @@ func pauseFix(n *facts.Node, p mainthread.Pause) (fix []remedy.Step) {
 	if facts.ServerAtLeast(n, 6, 2) {
 		who += ". Where a pause is needed, CLIENT PAUSE with WRITE lets reads go on"
 	}
-	return append(fix, endPause(n), remedy.Step{ID: "stop-pauses", Kind: remedy.Change, Text: who})
-}
-
-// endPause ends the pause that is under way.
-func endPause(n *facts.Node) remedy.Step {
-	s := remedy.Step{
+	end := remedy.Step{
 		ID: "end-pause", Kind: remedy.Command, Text: "End the pause that is under way",
 		Command: remedy.CLI(n, "CLIENT", "PAUSE", "0"), Risk: "whoever asked for it does not know",
 	}
 	if facts.ServerAtLeast(n, 6, 2) {
-		s.Command, s.Since = remedy.CLI(n, "CLIENT", "UNPAUSE"), "Redis 6.2"
+		end.Command, end.Since = remedy.CLI(n, "CLIENT", "UNPAUSE"), "Redis 6.2"
 	}
-	return s
+	return append(fix, end, change("stop-pauses", who))
 }
 
 // explainNoReplicas: min-replicas-to-write wants more replicas than there are, so each write is refused.
@@ -230,14 +211,13 @@ func noReplicasFix(n *facts.Node) []remedy.Step {
 	if !facts.ServerAtLeast(n, 5, 0) {
 		parameter = "min-slaves-to-write"
 	}
-	accept := remedy.ConfigSet(n, "write-without-replicas", parameter, "0",
-		"Accept writes without replicas, where they matter more than copies").
-		Risking("a crash of this server loses writes that no replica has")
-	accept.Or = true
-	return []remedy.Step{{
-		ID: "bring-replicas-back", Kind: remedy.Change,
-		Text: "Bring the replicas back: INFO replication shows which are connected and how far behind they are",
-	}, accept}
+	return []remedy.Step{
+		change("bring-replicas-back", "Bring the replicas back: INFO replication shows which are connected and how "+
+			"far behind they are"),
+		alternative(remedy.ConfigSet(n, "write-without-replicas", parameter, "0",
+			"Accept writes without replicas, where they matter more than copies").
+			Risking("a crash of this server loses writes that no replica has")),
+	}
 }
 
 // supportDelayedReplies names the commands whose replies the server delayed.
@@ -246,8 +226,9 @@ func (f *Finding) supportDelayedReplies(d mainthread.DelayedReplies) {
 		return
 	}
 	ops := facts.KeysByValue(d.MaxNsByOp)
+	ops = ops[:min(len(ops), degree.Listed)]
 	f.support(recording.SourceTap, float64(d.Calls), "calls",
 		"the server read %s of its clients, then slept before it answered, "+
 			"up to %s: %s, which never block by themselves", counted(d.Calls, "call"), format.Brief(d.MaxNs),
-		strings.Join(ops[:min(len(ops), 4)], ", "))
+		strings.Join(ops, ", "))
 }

@@ -1,8 +1,10 @@
 package cause
 
 import (
+	"slices"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -22,19 +24,6 @@ var cmdinfoOnceLock = Cause{
 	Whole:   commandLock,
 }
 
-// A library asks COMMAND once for each client object.
-const (
-	// commandsPerCall: two in go-redis v6 and v8 clusters, one in a Ring: one node of many may be asked less often.
-	// Bound: library, go-redis: two per client object of v6 and v8 for a cluster, one for a Ring; less half, for nodes
-	// that are asked less often.
-	commandsPerCall = 0.5
-	commandsRate    = 2.0 // per second, on a node. Bound: guess.
-	// mapsPerCommand: a client object made for each job asks for the cluster map as often as for COMMAND.
-	// Bound: guess.
-	mapsPerCommand = 0.5
-	redialsPer     = 0.5 // connections for each COMMAND. Bound: guess.
-)
-
 // commandLoop compares COMMAND with the other commands of all nodes: a replica may be asked for COMMAND alone.
 type commandLoop struct {
 	asked, usec   float64 // COMMAND
@@ -42,35 +31,31 @@ type commandLoop struct {
 	maps, redials float64
 }
 
-func commandLoopOf(c *facts.Case) (l commandLoop) {
-	for _, n := range c.Nodes {
-		if !countsCommands(n) {
-			l.add(n)
-			continue
-		}
-		own := n.Growth(series.OwnPolls) + 1 // slowpath's own CLUSTER INFO
-		l.asked += n.Growth(series.CommandCalls("command"))
-		l.usec += n.Growth(series.CommandUsec("command"))
-		l.redials += connection.ChurnOf(n).PerSecond * c.Seconds()
-		for _, command := range n.CountedCommands() {
-			calls := n.Growth(series.CommandCalls(command))
-			switch {
-			case facts.IsDataCommand(command):
-				l.data += calls
-				l.dataUs += n.Growth(series.CommandUsec(command))
-			case strings.HasPrefix(command, "cluster") && !strings.HasSuffix(command, "|info"):
-				l.maps += max(calls-own, 0)
-			}
+// count adds a node's commands: by INFO commandstats, or else by what the tap saw at the server.
+func (l *commandLoop) count(n *facts.Node) (source string) {
+	commands := n.CountedCommands()
+	if len(commands) == 0 {
+		l.countSeen(n)
+		return recording.SourceTap
+	}
+	own := n.Growth(series.OwnPolls) + 1 // slowpath's own CLUSTER INFO
+	l.asked += n.Growth(series.CommandCalls("command"))
+	l.usec += n.Growth(series.CommandUsec("command"))
+	l.redials += connection.ChurnOf(n).PerSecond * n.Seconds()
+	for _, command := range commands {
+		calls := n.Growth(series.CommandCalls(command))
+		switch {
+		case facts.IsDataCommand(command):
+			l.data += calls
+			l.dataUs += n.Growth(series.CommandUsec(command))
+		case strings.HasPrefix(command, "cluster") && !strings.HasSuffix(command, "|info"):
+			l.maps += max(calls-own, 0)
 		}
 	}
-	return l
+	return recording.SourceServer
 }
 
-// countsCommands reports whether INFO commandstats is readable.
-func countsCommands(n *facts.Node) bool { return len(n.CountedCommands()) > 0 }
-
-// add counts a node's commands by what the tap saw at the server.
-func (l *commandLoop) add(n *facts.Node) {
+func (l *commandLoop) countSeen(n *facts.Node) {
 	for _, h := range n.Rec.HistogramSums(recording.SourceTap) {
 		op, ok := strings.CutPrefix(h.Op, recording.Server+" ")
 		if h.Node != n.Address || !ok {
@@ -89,24 +74,19 @@ func (l *commandLoop) add(n *facts.Node) {
 	l.redials += float64(brokenOff(n))
 }
 
-// askedCommands is how often the node was asked for COMMAND, and by which source that is known.
-func askedCommands(n *facts.Node) (count float64, source string) {
-	if countsCommands(n) {
-		return n.Growth(series.CommandCalls("command")), recording.SourceServer
-	}
-	var l commandLoop
-	l.add(n)
-	return l.asked, recording.SourceTap
-}
-
 func explainCommandLoop(n *facts.Node) *Finding {
-	asked, source := askedCommands(n)
-	broken := brokenOff(n)
-	l := commandLoopOf(n.Case)
+	var here, l commandLoop
+	source := here.count(n)
+	for _, o := range n.Nodes {
+		l.count(o)
+	}
+	asked, broken := here.asked, brokenOff(n)
 	// However rarely an application calls: no other client resets a connection with a reply that it asked for itself.
-	often := asked >= commandsRate*n.Seconds() || asked >= connection.MinRedials && float64(broken) >= redialsPer*asked
-	if !often || l.data == 0 || l.asked < commandsPerCall*l.data || l.maps > mapsPerCommand*l.asked ||
-		l.redials < redialsPer*l.asked {
+	brokenForMost := float64(broken) >= degree.Most*asked
+	often := asked >= degree.Several*n.Seconds() || asked >= connection.MinRedials && brokenForMost
+	// It asks once or twice for each call. A client object made for each job asks for the cluster map as often.
+	if !often || l.data == 0 || l.asked < degree.Most*l.data || l.maps > degree.Most*l.asked ||
+		l.redials < degree.Most*l.asked {
 		return nil
 	}
 	f := &Finding{Of: n.Ledger.Calls()}
@@ -122,7 +102,7 @@ func explainCommandLoop(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, c.PerSecond, "connections per second",
 			"%s new connections per second: one for each COMMAND", format.Rounded(c.PerSecond))
 	}
-	if float64(broken) >= redialsPer*asked {
+	if brokenForMost {
 		f.support(recording.SourceTap, float64(broken), "connections",
 			"the client reset %s (RST) with the rest of a reply unread", counted(broken, "connection"))
 	} else {
@@ -166,7 +146,18 @@ func commandLock(c *facts.Case, f *Finding) *Finding {
 	if waiting, ok := w.App.Waits(func(m stacks.Meaning) bool { return m.ID == "cmdinfo-once" }); ok {
 		f.supportWait(waiting)
 	}
-	f.supportDelay(w.App, recording.ProfileMutex, "at the lock of (*cmdsInfoCache).Get", inCommandLock)
+	var ns, all int64 // of its locks, where the program counts it
+	for _, d := range w.App.Delays[recording.ProfileMutex] {
+		all += d.Ns
+		if inCommandLock(d.Meaning) {
+			ns += d.Ns
+		}
+	}
+	if ns > 0 {
+		f.support(recording.SourceProfile, float64(ns), "ns", "%s: %s of its mutex delay during the watch was at the "+
+			"lock of (*cmdsInfoCache).Get (%.1f %%; sums over all goroutines)", w.App.DisplayName(), format.Brief(ns),
+			100*float64(ns)/float64(all))
+	}
 	f.Evidence = append(f.Evidence, rest...)
 	f.FixSteps = commandFix(c, w.LibraryFrame)
 	return f
@@ -189,9 +180,10 @@ func commandFix(c *facts.Case, frame string) []remedy.Step {
 		}
 	}
 	to := "to v9 (github.com/redis/go-redis/v9), which can parse the reply of every server"
-	if n := c.Nodes[0]; !facts.ServerAtLeast(n, 7, 0) && !strings.Contains(from, " v8") && !strings.Contains(from,
-		" v7") &&
-		!strings.Contains(from, " 8.") && !strings.Contains(from, " 7.") {
+	recent := slices.ContainsFunc([]string{" v7", " v8", " 7.", " 8."}, func(v string) bool {
+		return strings.Contains(from, v)
+	})
+	if !recent && !facts.ServerAtLeast(c.Nodes[0], 7, 0) {
 		to = "to v9 (github.com/redis/go-redis/v9); v7.4.0 and v8 can parse the reply " +
 			"of Redis 6, but not that of Redis 7 and Valkey"
 	}

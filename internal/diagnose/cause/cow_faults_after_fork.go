@@ -41,9 +41,13 @@ func explainCow(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl)
+	without := fmt.Sprintf("without a child %.0f", alone)
+	if c.WithoutChildSeconds == 0 {
+		without = "and there was no time without a child"
+	}
 	f.support(recording.SourceHost, perSecond, "per second",
 		"while a child process saved (%.0f s of the watch) the main thread had %.0f minor faults per second, %s",
-		c.WithChildSeconds, perSecond, aloneText(c, alone))
+		c.WithChildSeconds, perSecond, without)
 	if c.Measured {
 		f.support(recording.SourceServer, c.Share(), "of its CPU time",
 			"they took %.0f %% of its CPU time: %s of kernel time each, without sockets and forks", 100*c.Share(),
@@ -51,14 +55,11 @@ func explainCow(n *facts.Node) *Finding {
 	} else {
 		f.support(recording.SourceHost, c.Share(), "of its CPU time",
 			"at %s per page copy, as measured elsewhere, they took %.0f %% of its CPU time",
-			format.Brief(int64(hosts.DefaultFaultNs)),
-			100*c.Share())
+			format.Brief(int64(hosts.DefaultFaultNs)), 100*c.Share())
 	}
-	most, _ := n.Series(series.CurrentCowSize).Max()
-	if lastCow, _ := n.Series(series.RDBLastCowSize).Max(); lastCow > most {
-		most = lastCow
-	}
-	if most > 0 {
+	now, _ := n.Series(series.CurrentCowSize).Max()
+	last, _ := n.Series(series.RDBLastCowSize).Max()
+	if most := max(now, last); most > 0 {
 		f.support(recording.SourceServer, most, "bytes",
 			"%.0f MB were copied for one snapshot (current_cow_size, rdb_last_cow_size)", most/1e6)
 	}
@@ -70,8 +71,8 @@ func explainCow(n *facts.Node) *Finding {
 		f.doubt(recording.SourceHost, faults, "faults",
 			"%s had to be read from disk as well (major faults)", counted(faults, "page"))
 	}
-	if forks := mainthread.ClaimOfSuspects(n,
-		func(s account.Suspect) bool { return s.Kind == account.KindFork }); forks.Ns > 0 {
+	isFork := func(s account.Suspect) bool { return s.Kind == account.KindFork }
+	if forks := mainthread.ClaimOfSuspects(n, isFork); forks.Ns > 0 {
 		f.doubt(recording.SourceServer, float64(forks.Calls), "calls",
 			"%s waited for the fork itself", counted(forks.Calls, "slow call"))
 	}
@@ -82,13 +83,6 @@ func explainCow(n *facts.Node) *Finding {
 	}
 	f.FixSteps = cowFix(n, huge > 0)
 	return f
-}
-
-func aloneText(c hosts.PageCopies, alone float64) string {
-	if c.WithoutChildSeconds == 0 {
-		return "and there was no time without a child"
-	}
-	return fmt.Sprintf("without a child %.0f", alone)
 }
 
 func cowFix(n *facts.Node, huge bool) (fix []remedy.Step) {

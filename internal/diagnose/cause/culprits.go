@@ -6,24 +6,16 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/format"
 )
 
-const (
-	// maxCulprits is how many a finding has.
-	// Bound: arithmetic, the size of a list.
-	maxCulprits = 3
-	// leastOfBlame is the share of the time of commands from which their caller is a culprit.
-	// Bound: arithmetic, it decides who is listed.
-	leastOfBlame = 0.1
-)
-
-// Blame adds culprits, up to maxCulprits in all.
+// Blame adds culprits, up to degree.Listed in all.
 func (f *Finding) Blame(more ...caller.Culprit) {
 	f.Culprits = caller.JoinCulprits(f.Culprits, more)
-	f.Culprits = f.Culprits[:min(len(f.Culprits), maxCulprits)]
+	f.Culprits = f.Culprits[:min(len(f.Culprits), degree.Listed)]
 }
 
 // blameLoads adds who makes the calls of a node, or those of some callers, those with most calls first.
@@ -33,7 +25,7 @@ func (f *Finding) blameLoads(n *facts.Node, callers ...*caller.Caller) {
 		all += l.Calls
 	}
 	for _, l := range loads {
-		if l.Calls > 0 && float64(l.Calls) >= leastOfBlame*float64(all) {
+		if l.Calls > 0 && float64(l.Calls) >= degree.Part*float64(all) {
 			f.Blame(l.Culprit(format.Percent(float64(l.Calls)/float64(all)) + " of the calls"))
 		}
 	}
@@ -59,13 +51,13 @@ func (f *Finding) blameCommands(n *facts.Node, ss []account.Suspect) {
 			t = &sum{who: w}
 			by[w.Key()] = t
 		}
-		if t.ns += ns; !slices.Contains(t.commands, s.Command) && len(t.commands) < maxCulprits {
+		if t.ns += ns; !slices.Contains(t.commands, s.Command) && len(t.commands) < degree.Listed {
 			t.commands = append(t.commands, s.Command)
 		}
 	}
 	var most []*sum
 	for _, t := range by {
-		if float64(t.ns) >= leastOfBlame*float64(all) {
+		if float64(t.ns) >= degree.Part*float64(all) {
 			most = append(most, t)
 		}
 	}

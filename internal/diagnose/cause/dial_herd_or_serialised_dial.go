@@ -53,8 +53,8 @@ func explainDialHerd(n *facts.Node) *Finding {
 			worst = s
 		}
 	}
-	f, _ := openedTogether(n, callers, facts.MergeSpans(spans), cost, caller.PercentilesOf(conns,
-		(*caller.Conn).OpeningNs).P90)
+	f, _ := openedTogether(n, callers, facts.MergeSpans(spans), cost,
+		caller.PercentilesOf(conns, (*caller.Conn).OpeningNs).P90)
 	if f == nil {
 		return nil
 	}
@@ -63,9 +63,8 @@ func explainDialHerd(n *facts.Node) *Finding {
 	if worst.Serial {
 		f.Title = "The client dials one connection after the other: calls wait for a lock that is held while dialling"
 		f.support(recording.SourceTap, float64(len(list)), "connections",
-			"%s opened %s one after the other in %s: each SYN left right after "+
-				"the dial before it ended, none at the same time", worst.Name, counted(len(list), "connection"),
-			format.Brief(took))
+			"%s opened %s one after the other in %s: each SYN left right after the dial before it ended, none at the "+
+				"same time", worst.Name, counted(len(list), "connection"), format.Brief(took))
 	} else {
 		f.support(recording.SourceTap, float64(len(list)), "connections",
 			"%s opened %s within %s, up to %d at the same time, each with a call right after its handshake", worst.Name,
@@ -75,35 +74,26 @@ func explainDialHerd(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, float64(opening.Median), "ns",
 		"each took %s before its first command (p90 %s); a call takes %s", format.Brief(opening.Median),
 		format.Brief(opening.P90), format.Brief(worst.RoundTripNs()))
-	if alone := connection.ConnectionCostOf(n).OpeningNs; float64(opening.Median) >= 2*float64(alone) &&
-		probedFresh(n) {
+	alone := connection.ConnectionCostOf(n).OpeningNs
+	if fresh, ok := n.Ledger.Path(n.Address, "fresh"); ok && fresh.Calls > 0 && opening.Median >= 2*alone {
 		f.support(recording.SourceProbe, float64(alone), "ns",
 			"a connection of slowpath's own costs %s: opened together they slow each other down", format.Brief(alone))
 	}
 	f.support(recording.SourceTap, float64(len(list)), "connections",
 		"none of them replaced a closed one, and most were kept: the pool was empty or too small, and filled")
 	if len(all) > 1 {
+		var whose []*caller.Caller
+		for _, s := range all {
+			if !slices.Contains(whose, s.Caller) {
+				whose = append(whose, s.Caller)
+			}
+		}
 		f.support(recording.SourceTap, float64(len(all)), "times",
-			"that happened %d times during the watch, to %s", len(all), stampeders(all))
+			"that happened %d times during the watch, to %s", len(all), caller.CallerNames(whose))
 	}
 	f.doubtRemote(worst.Caller)
 	f.FixSteps = dialHerdFix(n, worst)
 	return f
-}
-
-func probedFresh(n *facts.Node) bool {
-	p, ok := n.Ledger.Path(n.Address, "fresh")
-	return ok && p.Calls > 0
-}
-
-func stampeders(all []connection.DialBurst) string {
-	var callers []*caller.Caller
-	for _, s := range all {
-		if !slices.Contains(callers, s.Caller) {
-			callers = append(callers, s.Caller)
-		}
-	}
-	return caller.CallerNames(callers)
 }
 
 func dialHerdFix(n *facts.Node, s connection.DialBurst) []remedy.Step {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -19,16 +20,12 @@ var dnsSlow = Cause{
 	Explain: explainDNS,
 }
 
-const (
-	fewQueries = 3 // fewer dials after a DNS query are no pattern. Bound: guess.
-)
-
 func explainDNS(n *facts.Node) *Finding {
 	callers := caller.Callers(n)
 	var worst *connection.DNSClient
 	var ns int64
 	for _, a := range connection.DNSClients(n, callers) {
-		if len(a.Dials) < fewQueries && a.MaxUnansweredNs < connection.UnansweredQueryNs {
+		if len(a.Dials) < degree.Several && a.MaxUnansweredNs < connection.UnansweredQueryNs {
 			continue
 		}
 		ns += a.QueryNs()
@@ -43,15 +40,16 @@ func explainDNS(n *facts.Node) *Finding {
 	if f == nil {
 		return explainOwnQueries(n)
 	}
-	times := spreadOfQueries(worst.Dials)
+	var conns []*caller.Conn
+	var queries []int64
+	for _, d := range worst.Dials {
+		conns, queries = append(conns, d.Conn), append(queries, d.QueryNs)
+	}
+	times := facts.PercentilesOfNs(queries)
 	f.support(recording.SourceTap, float64(times.Median), "ns",
 		"%s of %s began with a DNS query (port 53); the answers took %s to %s, median %s",
 		counted(len(worst.Dials), "connection"), worst.Name, format.Brief(times.P10), format.Brief(times.P90),
 		format.Brief(times.Median))
-	var conns []*caller.Conn
-	for _, d := range worst.Dials {
-		conns = append(conns, d.Conn)
-	}
 	opening := caller.PercentilesOf(conns, (*caller.Conn).OpeningNs)
 	f.support(recording.SourceTap, float64(opening.Median), "ns",
 		"the connections themselves then took %s; a call on them takes %s", format.Brief(opening.Median),
@@ -70,17 +68,17 @@ func (f *Finding) supportUnanswered(a *connection.DNSClient) {
 	}
 	silent, answering := a.SilentServer(), a.AnsweringServer()
 	text := ": requests or answers get lost"
-	if silent != nil && silent.Unanswered == a.Unanswered {
+	switch {
+	case silent == nil:
+	case silent.Unanswered == a.Unanswered:
 		text = fmt.Sprintf(": all of DNS server %s, which answered nobody on the callers' host", silent.Address)
+	default:
+		text = fmt.Sprintf(": %d of them of DNS server %s, which answered nobody on the callers' host",
+			silent.Unanswered, silent.Address)
 	}
 	f.support(recording.SourceTap, float64(a.Unanswered), "questions",
 		"%s without an answer within %s, and asked again%s", counted(a.Unanswered, "DNS request"),
 		format.Brief(a.MaxUnansweredNs), text)
-	if silent != nil && silent.Unanswered < a.Unanswered {
-		f.support(recording.SourceTap, float64(silent.Unanswered), "questions",
-			"%d of them were for DNS server %s, which answered nobody on the callers' host", silent.Unanswered,
-			silent.Address)
-	}
 	if silent != nil && answering != nil {
 		f.support(recording.SourceTap, float64(answering.Answers), "answers",
 			"DNS server %s, which was asked, too, does answer", answering.Address)
@@ -89,14 +87,6 @@ func (f *Finding) supportUnanswered(a *connection.DNSClient) {
 		f.support(recording.SourceTap, float64(a.HalfAnswered), "questions",
 			"%d of them had one answer to two questions from one socket, for IPv4 and IPv6", a.HalfAnswered)
 	}
-}
-
-func spreadOfQueries(all []connection.DialAfterQuery) facts.Percentiles {
-	var ns []int64
-	for _, d := range all {
-		ns = append(ns, d.QueryNs)
-	}
-	return facts.PercentilesOfNs(ns)
 }
 
 // explainOwnQueries judges the probe's own DNS queries: the callers' are unknown, but they use the same DNS servers if
@@ -108,7 +98,7 @@ func explainOwnQueries(n *facts.Node) *Finding {
 	lookup := ownQueries(n)
 	c := connection.ChurnOf(n)
 	share := float64(lookup.Median) / (float64(lookup.Median) + max(c.CommandsPerConn, 1)*float64(c.CallNs))
-	always := lookup.Median >= slowQueryNs && c.PerSecond*n.Seconds() >= connection.MinRedials &&
+	always := lookup.Median >= n.NoticedNs() && c.PerSecond*n.Seconds() >= connection.MinRedials &&
 		share >= facts.MinShare
 	if !cl.Matters() && !always {
 		return nil
@@ -122,10 +112,8 @@ func explainOwnQueries(n *facts.Node) *Finding {
 	if always {
 		f.loseBeside(n, facts.LostOpening, share, lookup.Median)
 		f.support(recording.SourceProbe, float64(lookup.Median), "ns",
-			"a new connection of the probe waits %s for the lookup of the server's "+
-				"name (up to %s); a call on an open one takes %s", format.Brief(lookup.Median),
-			format.Brief(lookup.P90),
-			format.Brief(c.CallNs))
+			"a new connection of the probe waits %s for the lookup of the server's name (up to %s); a call on an open "+
+				"one takes %s", format.Brief(lookup.Median), format.Brief(lookup.P90), format.Brief(c.CallNs))
 		f.support(recording.SourceServer, c.PerSecond, "per second",
 			"callers open %s connections per second, for %.1f commands each", format.Rounded(c.PerSecond),
 			c.CommandsPerConn)
@@ -135,10 +123,6 @@ func explainOwnQueries(n *facts.Node) *Finding {
 	f.FixSteps = append(remedy.Steps(n, remedy.KeepConnections, nil), dnsCache, fasterDNSServer)
 	return f
 }
-
-// slowQueryNs: a DNS server in the same network answers within a millisecond, from its cache.
-// Bound: guess, twice a millisecond.
-const slowQueryNs = int64(2e6)
 
 // ownQueries are those of the probe's new connections.
 func ownQueries(n *facts.Node) facts.Percentiles {
@@ -173,12 +157,9 @@ func dnsFix(n *facts.Node, a *connection.DNSClient) (fix []remedy.Step) {
 				answering.Address),
 		})
 	case silent != nil:
-		fix = append(fix, remedy.Step{
-			ID: "leave-silent-dns-server", Kind: remedy.Change,
-			Text: fmt.Sprintf("Find out why DNS server %s does not answer (dig @%s): it answered none of %s. Else "+
-				"name another one in %s", silent.Address, silent.Address, counted(silent.Unanswered, "request"),
-				resolvConf),
-		})
+		fix = append(fix, change("leave-silent-dns-server", fmt.Sprintf("Find out why DNS server %s does not answer "+
+			"(dig @%s): it answered none of %s. Else name another one in %s", silent.Address, silent.Address,
+			counted(silent.Unanswered, "request"), resolvConf)))
 	}
 	if a.MaxUnansweredNs >= 2*connection.UnansweredQueryNs { // it is no less already
 		fix = append(fix, remedy.Step{

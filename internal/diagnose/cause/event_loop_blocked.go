@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/facts/mainthread"
@@ -37,10 +38,6 @@ func blockedElsewhere(n *facts.Node) func(account.Account, account.Segment) bool
 	}
 }
 
-// mostCallsSaid of the calls in which it was blocked are said, those with the most time.
-// Bound: arithmetic, the size of a list.
-const mostCallsSaid = 4
-
 func explainLoopBlocked(n *facts.Node) *Finding {
 	elsewhere := blockedElsewhere(n)
 	ns := map[string]int64{}
@@ -58,12 +55,11 @@ func explainLoopBlocked(n *facts.Node) *Finding {
 	worst := all[0]
 	f := finding(n, cl)
 	f.Title = "The event loop was blocked in " + format.Name(worst)
-	for _, what := range all[:min(len(all), mostCallsSaid)] {
+	for _, what := range all[:min(len(all), degree.Listed)] {
 		f.support(mainthread.StateSource(n), float64(ns[what]), "ns",
 			"the main thread slept in %s: %s of the slow calls' time", what, format.Brief(ns[what]))
 	}
-	f.support(n.CallSource(), float64(cl.Calls), "calls", "%s waited for it, up to %s", ofSlow(cl.Calls, n),
-		format.Brief(cl.MaxNs))
+	f.supportWaiting(n, cl)
 	f.FixSteps = loopBlockedFix(n, worst)
 	return f
 }

@@ -5,11 +5,11 @@ import (
 	"strconv"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
-	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
 	"slowpath/internal/source/profile/stacks"
@@ -23,10 +23,6 @@ var evictionCycle = Cause{
 	Explain: explainEviction,
 }
 
-// atMaxmemory is the share of maxmemory above which evictions are no accident: client buffers come and go.
-// Bound: guess.
-const atMaxmemory = 0.9
-
 func explainEviction(n *facts.Node) *Finding {
 	evicted := n.Growth(series.EvictedKeys)
 	if evicted == 0 {
@@ -39,7 +35,7 @@ func explainEviction(n *facts.Node) *Finding {
 	used, _ := n.Series(series.UsedMemory).Max()
 	share, d := evictionShare(n, evicted)
 	// Where the thread has no time left, calls queue for the evictions of every write, each too short to be seen.
-	pattern := share >= evictionPattern && d.Total() >= facts.SaturatedDemand && used >= atMaxmemory*limit
+	pattern := share >= degree.Part && d.Total() >= facts.SaturatedDemand && used >= degree.NearlyAll*limit
 	part, seen, sampled := inLoop(n, stacks.Evict)
 	h.Claim = add(h.Claim, seen)
 	if !h.Matters() && !pattern {
@@ -49,8 +45,8 @@ func explainEviction(n *facts.Node) *Finding {
 	if pattern {
 		f.loseOfCalls(n, share, 0)
 		f.support(recording.SourceServer, share, "",
-			"evictions take about %.0f %% of the main thread's work, and it has "+
-				"no time left (estimated at %.1f µs per key)", share*100, evictedKeyNs/1e3)
+			"evictions take about %.0f %% of the main thread's work, and it has no time left (estimated at %.1f µs "+
+				"per key)", share*100, freedKeyNs/1e3)
 	}
 	if sampled {
 		f.supportLoop(n, part)
@@ -61,7 +57,7 @@ func explainEviction(n *facts.Node) *Finding {
 	if limit > 0 {
 		f.support(recording.SourceServer, used/limit, "",
 			"used_memory reached %.0f MB of maxmemory %.0f MB", used/1e6, limit/1e6)
-		if used < atMaxmemory*limit && !sampled {
+		if used < degree.NearlyAll*limit && !sampled {
 			f.doubt(recording.SourceServer, used/limit, "", "that is below maxmemory")
 			f.weaken(1)
 		}
@@ -74,41 +70,25 @@ func explainEviction(n *facts.Node) *Finding {
 	return f
 }
 
-const (
-	// evictedKeyNs is the cost of evicting a small key along with writes: measured 1.0 µs on 7.0.15 (allkeys-lru).
-	// Bound: noted, on 7.0.15.
-	evictedKeyNs = 1000
-	// evictionPattern of the main thread's work is enough where it has no time left.
-	// Bound: guess.
-	evictionPattern = 0.25
-)
-
 // evictionShare estimates the share of evictions in the main thread's work.
 func evictionShare(n *facts.Node, evicted float64) (float64, mainthread.Demand) {
 	d, ok := mainthread.DemandOf(n)
 	if !ok || d.Run <= 0 {
 		return 0, d
 	}
-	return min(1, evicted*evictedKeyNs/1e9/n.Seconds()/d.Run), d
+	return min(1, evicted*freedKeyNs/1e9/n.Seconds()/d.Run), d
 }
-
-// roomForMemory is how much memory is advised, times what is used.
-// Bound: arithmetic, it is part of an advice.
-const roomForMemory = 1.5
 
 func evictionFix(n *facts.Node, ss []account.Suspect, used float64) (fix []remedy.Step) {
 	if len(ss) > 0 && ss[0].Command == "CONFIG SET" {
-		fix = append(fix, remedy.Step{
-			ID: "lower-maxmemory-in-steps", Kind: remedy.Change,
-			Text: "Lower maxmemory in small steps: each CONFIG SET maxmemory" + caller.FromText(n, ss) +
-				" evicts down to the new limit at once",
-		})
+		fix = append(fix, change("lower-maxmemory-in-steps", "Lower maxmemory in small steps: each CONFIG SET "+
+			"maxmemory"+caller.FromText(n, ss)+" evicts down to the new limit at once"))
 	}
 	if v, ok := n.Config("maxmemory-eviction-tenacity"); ok {
 		if t, err := strconv.Atoi(v); err == nil && t > defaultTenacity {
 			fix = append(fix, remedy.ConfigSet(n, "shorter-evictions", "maxmemory-eviction-tenacity",
-				strconv.Itoa(defaultTenacity), fmt.Sprintf(
-					"One round of eviction then ends after about 0.5 ms; now it may take %s", tenacityLimit(t))).
+				strconv.Itoa(defaultTenacity),
+				"One round of eviction then ends after about 0.5 ms; now it may take longer").
 				Risking("for some time it may be further above maxmemory"))
 		}
 	} else if !facts.ServerAtLeast(n, 6, 2) {
@@ -117,33 +97,12 @@ func evictionFix(n *facts.Node, ss []account.Suspect, used float64) (fix []remed
 			Text: "Upgrade to 6.2 or newer: there one round of eviction ends after about 0.5 ms",
 		})
 	}
-	return append(fix, remedy.ConfigSet(n, "more-memory", "maxmemory",
-		fmt.Sprintf("%.0f", max(used*roomForMemory, 1e6)), "Leave room for new keys, for the hash table to double and "+
-			"for client buffers; or add shards").
-		Risking("the host must have that much memory"), remedy.Step{
-		ID: "expire-keys", Kind: remedy.Change, Restart: "the application",
-		Text: "Set an expiry on all keys, so that they go before memory is full",
-	})
+	return append(fix, remedy.ConfigSet(n, "more-memory", "maxmemory", fmt.Sprintf("%.0f", 2*used),
+		"Leave room for new keys, for the hash table to double and for client buffers; or add shards").
+		Risking("the host must have that much memory"),
+		inApplication("expire-keys", "Set an expiry on all keys, so that they go before memory is full"))
 }
 
-// What maxmemory-eviction-tenacity means.
-// Bound: server, evictionTimeLimitUs of evict.c: 50 µs per step up to 10, its default, then 15 % more per step; 100 is
-// no limit.
-const (
-	defaultTenacity = 10
-	endlessTenacity = 100
-	tenacityStepUs  = 50
-	tenacityGrowth  = 1.15
-)
-
-// tenacityLimit is how long one eviction may take.
-func tenacityLimit(t int) string {
-	if t >= endlessTenacity {
-		return "any time"
-	}
-	us := float64(tenacityStepUs * defaultTenacity)
-	for range t - defaultTenacity {
-		us *= tenacityGrowth
-	}
-	return format.Brief(int64(us * 1e3))
-}
+// defaultTenacity is the default of maxmemory-eviction-tenacity; more lets one round of eviction take longer.
+// Bound: server, evictionTimeLimitUs of evict.c: 50 µs per step up to 10, then 15 % more per step; 100 is no limit.
+const defaultTenacity = 10

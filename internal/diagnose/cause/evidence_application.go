@@ -1,13 +1,12 @@
 package cause
 
 import (
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/facts/mainthread"
-	"slowpath/internal/format"
 	"slowpath/internal/recording"
-	"slowpath/internal/source/profile/stacks"
 )
 
 // supportWait says how many goroutines or threads waited.
@@ -16,22 +15,6 @@ func (f *Finding) supportWait(w hosts.ThreadWait) {
 		"%s: %d of %d %s in calls of %s wait for %s (median of %d readings, %d of them with such waits)",
 		w.App.DisplayName(), w.Count,
 		w.Calls, w.App.ThreadNoun(), w.Meaning.Library, w.Meaning.What, len(w.App.Snapshots), w.Snapshots)
-}
-
-// supportDelay says how long goroutines waited for the matching locks, where the program counts it.
-func (f *Finding) supportDelay(a *hosts.Application, kind, what string, match func(stacks.Meaning) bool) {
-	var ns, all int64
-	for _, d := range a.Delays[kind] {
-		all += d.Ns
-		if match(d.Meaning) {
-			ns += d.Ns
-		}
-	}
-	if ns > 0 {
-		f.support(recording.SourceProfile, float64(ns), "ns",
-			"%s: %s of its mutex delay during the watch was %s (%.1f %%; sums over all goroutines)", a.DisplayName(),
-			format.Brief(ns), what, 100*float64(ns)/float64(all))
-	}
 }
 
 // loseInPool claims the time of goroutines or threads that wait for a pool, by their share of those in calls; where no
@@ -62,5 +45,4 @@ func usersPerSecond(c *facts.Case) (perSecond float64) {
 
 // minPoolWaitShare of the goroutines or threads that are in calls wait for the pool; fewer is a pool that is short of a
 // connection now and then.
-// Bound: guess.
-const minPoolWaitShare = 0.2
+const minPoolWaitShare = degree.Most

@@ -26,20 +26,39 @@ func (f *Finding) supportLateCalls(n *facts.Node, l *caller.LateReads, why strin
 	return c
 }
 
+// supportCores says how much CPU time a process used.
+func (f *Finding) supportCores(n *facts.Node, pid int) {
+	if run := cores(n, pid); run > 0 {
+		threads, _ := n.ProcessSeries(pid, series.ClientThreads).Max()
+		f.support(recording.SourceHost, run, "cores", "it used %.2f cores with %s", run, counted(threads, "thread"))
+	}
+}
+
+// cores is how much CPU time a process used, in cores.
+func cores(n *facts.Node, pid int) float64 {
+	return facts.Rate(n.ProcessSeries(pid, series.ClientCPU)) / 1e9
+}
+
+// quotaOf is the quota of a process's cgroup according to its files: time of every period, in microseconds. Its path is
+// empty where it has none.
+func quotaOf(n *facts.Node, path string) (quota, period float64, ok bool) {
+	quota, _ = n.CgroupSeries(path, series.CgroupQuota).Last()
+	period, _ = n.CgroupSeries(path, series.CgroupPeriod).Last()
+	return quota, period, path != "" && quota > 0 && period > 0
+}
+
 // supportClientQuota is what the host's files say of the cgroup.
 func (f *Finding) supportClientQuota(n *facts.Node, path string) {
-	quota, known := n.CgroupSeries(path, series.CgroupQuota).Last()
-	period, _ := n.CgroupSeries(path, series.CgroupPeriod).Last()
-	if path == "" || !known || quota <= 0 || period <= 0 {
+	quota, period, ok := quotaOf(n, path)
+	if !ok {
 		return
 	}
 	f.support(recording.SourceHost, quota/period, "cores",
 		"the quota of %s is %.2f cores (%.0f µs of every %.0f µs)", path, quota/period, quota, period)
-	periods := n.CgroupSeries(path, series.CgroupPeriods).Growth()
-	throttled := n.CgroupSeries(path, series.CgroupThrottled).Growth()
-	if throttled > 0 {
+	if throttled := n.CgroupSeries(path, series.CgroupThrottled).Growth(); throttled > 0 {
 		f.support(recording.SourceHost, throttled, "periods",
-			"cpu.stat: throttled in %.0f of %.0f periods, %s in all", throttled, periods,
+			"cpu.stat: throttled in %.0f of %.0f periods, %s in all", throttled,
+			n.CgroupSeries(path, series.CgroupPeriods).Growth(),
 			format.Brief(int64(n.CgroupSeries(path, series.CgroupThrottledNs).Growth())))
 	}
 }
@@ -53,9 +72,8 @@ func (f *Finding) loseUnsent(n *facts.Node, l *caller.LateReads) {
 
 // supportUnreadCode says where threads of the caller were in their program while replies were not read.
 func (f *Finding) supportUnreadCode(n *facts.Node, c *caller.Caller, who string,
-	of func(hosts.CodeSample) bool) (string,
-	bool,
-) {
+	of func(hosts.CodeSample) bool,
+) (function string, known bool) {
 	unread, _ := caller.Unread(n, c.PID)
 	return f.supportCode(n, c, unread, who, of)
 }

@@ -18,7 +18,7 @@ func (f *Finding) supportAlone(n *facts.Node) {
 	samples, held, chance := 0, 0, 0.0
 	for _, o := range nodes.Fanouts(n) {
 		samples, held, chance = samples+o.Samples, held+o.WithOthers, chance+o.ByChance
-		if o.Share() >= minFanoutShare {
+		if o.Share() >= degree.Most {
 			return
 		}
 	}
@@ -58,28 +58,20 @@ func (f *Finding) supportRefreshes(n *facts.Node, r nodes.MapRefresh) {
 			more)
 	}
 	if len(r.Requesters) > 0 {
-		who := r.Requesters.List(3)
+		who := r.Requesters.List(degree.Listed)
 		if r.Library != "" && !strings.Contains(strings.ToLower(who), r.Library) {
 			who += " (" + r.Library + ")"
 		}
 		f.support(mainthread.StateSource(n), float64(len(r.Requesters)), "callers", "requested by %s", who)
 	}
-	f.support(recording.SourceServer, r.Calls/n.Seconds()*60, "clients",
-		"%s refreshing once a minute would ask this node as often", counted(r.Calls/n.Seconds()*60, "client"))
 }
-
-// minFanoutShare is the least share of the sampled waits that belong to a fan-out: below it, most slow calls have
-// another pattern.
-// Bound: majority, of the sampled waits.
-const minFanoutShare = 0.5
 
 // Fewer redirects than both of these concern a key or two in passing.
 const (
-	minRedirectShare = 0.01 // of the calls. Bound: guess, as HealthyMaxShare.
-	minRedirects     = 10   // during the watch. Bound: guess.
+	minRedirectShare = facts.HealthyMaxShare // of the calls
+	minRedirects     = degree.Many           // during the watch
 )
 
-// minRefreshRate is the rate of map refreshes, per second and node, from which they are too many: one client that
-// refreshes on its own asks a few times per minute.
-// Bound: guess, libraries that refresh by a timer do so once in 10 to 60 seconds.
-const minRefreshRate = 1.0
+// minRefreshRate is the rate of map refreshes, per second and node, from which they are too many: libraries that
+// refresh by a timer do so once in 10 to 60 seconds.
+const minRefreshRate = degree.Several

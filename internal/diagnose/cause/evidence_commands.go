@@ -5,26 +5,13 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
-)
-
-// minStalledRatio: commands that lasted this many times the CPU time of their thread did not work all of that time. CPU
-// time is known to some milliseconds per second, and what the thread does between commands only adds to it.
-// Bound: guess.
-const minStalledRatio = 1.5
-
-const (
-	// minStalledNs is the least time of commands, in sum, that is compared with CPU time.
-	// Bound: guess, CPU time is known to some milliseconds per second.
-	minStalledNs = int64(100e6)
-	// minCheap is the least number of commands of little work in SLOWLOG that shows that the server was stopped.
-	// Bound: guess, one may be an accident.
-	minCheap = 2
 )
 
 // doubtStalls checks, where nobody watched the host, whether these commands were long by their own work. A thread that
@@ -44,30 +31,21 @@ func (f *Finding) doubtStalls(n *facts.Node, h mainthread.SuspectClaim) {
 			longest = max(longest, s.DurationNs)
 		}
 	}
-	if cheap >= minCheap && len(h.Suspects) > 0 && longest*2 >= h.Suspects[0].DurationNs {
+	if cheap > 1 && len(h.Suspects) > 0 && longest*2 >= h.Suspects[0].DurationNs {
 		f.doubt(recording.SourceServer, float64(cheap), "commands",
 			"SLOWLOG also shows %s of little work, up to %s: something keeps the server from running",
 			counted(cheap, "command"), format.Brief(longest))
 		f.weaken(2)
 	}
+	// CPU time is known to some milliseconds, and what the thread does between commands only adds to it.
 	cores, source, ok := mainthread.MainCores(n)
-	cpu, all, used := int64(cores*n.Seconds()*1e9), mainthread.CommandsNs(n), mainthread.PolledCPUNs(n, cores)
-	switch {
-	case !ok:
-		return
-	case float64(own) > minStalledRatio*float64(cpu) && own > minStalledNs:
-		f.doubt(source, cores*n.Seconds(), "s",
-			"the commands of SLOWLOG lasted %s, but the server used only %s s of CPU time", format.Brief(own),
-			format.Rounded(cores*n.Seconds()))
-	// most of their time may be of that
-	case float64(all) > minStalledRatio*float64(used) && all-used > max(own/2, minStalledNs):
+	all, used := max(mainthread.CommandsNs(n), own), mainthread.PolledCPUNs(n, cores)
+	if ok && 2*used < all && all-used > max(own/2, facts.HealthyMaxNs) { // most of their time may be of that
 		f.doubt(source, float64(used), "ns",
-			"all commands together lasted %s by the clock (commandstats), but the server used only %s "+
-				"of CPU time: something keeps it from running", format.Brief(all), format.Brief(used))
-	default:
-		return
+			"all commands together lasted %s by the clock (commandstats, SLOWLOG), but the server used only %s of CPU "+
+				"time: something keeps it from running", format.Brief(all), format.Brief(used))
+		f.weaken(2)
 	}
-	f.weaken(2)
 }
 
 // supportWaits says how many slow calls waited, and how many did that work themselves: a command does not wait for
@@ -144,14 +122,14 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 			t.clients[who.Key()] = true
 		}
 	}
-	for _, key := range order[:min(len(order), 3)] {
-		t := by[key]
+	for _, key := range order[:min(len(order), degree.Listed)] {
+		t, from := by[key], ""
+		if who := caller.ClientText(n, t.Suspect); who != "" {
+			from = ", from " + who
+		}
 		if t.Source == recording.SourceTap {
-			text := fmt.Sprintf("%s held the main thread %s, up to %s (%s of it on the CPU)", t.Command,
-				facts.TimesText(t.count), format.Brief(t.DurationNs), format.Brief(t.onCPUNs))
-			if who := caller.ClientText(n, t.Suspect); who != "" {
-				text += ", from " + who
-			}
+			text := fmt.Sprintf("%s held the main thread %s, up to %s (%s of it on the CPU)%s", t.Command,
+				facts.TimesText(t.count), format.Brief(t.DurationNs), format.Brief(t.onCPUNs), from)
 			if more := len(t.clients) - 1; more > 0 {
 				text += fmt.Sprintf(" and %s", counted(more, "other caller"))
 			}
@@ -164,12 +142,9 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 			continue
 		}
 		if t.Source == "slowlog" {
-			text := fmt.Sprintf("SLOWLOG: %s took up to %s, %s during the watch", t.Command, format.Brief(t.DurationNs),
-				facts.TimesText(slowlogEntries(n, t.Command)))
-			if who := caller.ClientText(n, t.Suspect); who != "" {
-				text += ", from " + who
-			}
-			f.support(recording.SourceServer, float64(t.DurationNs), "ns", "%s", text)
+			f.support(recording.SourceServer, float64(t.DurationNs), "ns",
+				"SLOWLOG: %s took up to %s, %s during the watch%s", t.Command, format.Brief(t.DurationNs),
+				facts.TimesText(slowlogEntries(n, t.Command)), from)
 			continue
 		}
 		mean := int64(t.totalNs / float64(t.count))

@@ -3,7 +3,6 @@ package cause
 import (
 	"fmt"
 	"maps"
-	"sort"
 	"strings"
 
 	"slowpath/internal/diagnose/degree"
@@ -27,6 +26,14 @@ func (f *Finding) supportOpening(r connection.Redial) {
 	}
 	f.support(recording.SourceTap, float64(cost.Median), "ns", "%s); a call takes %s", text,
 		format.Brief(r.RoundTripNs()))
+}
+
+// supportCallers names the callers that do what the cause says, where there are several.
+func (f *Finding) supportCallers(found []*caller.Caller) {
+	if len(found) > 1 {
+		f.support(recording.SourceTap, float64(len(found)), "processes",
+			"%d processes do so: %s", len(found), caller.CallerNames(found))
+	}
 }
 
 // doubtRemote says that the calls were seen at the server only.
@@ -123,11 +130,10 @@ func (f *Finding) supportShortLived(n *facts.Node) {
 	if closed < degree.Many {
 		return
 	}
-	sort.Slice(ages, func(i, j int) bool { return ages[i] < ages[j] })
 	who := facts.KeysByValue(byWho)[0]
 	f.support(recording.SourceTap, float64(closed), "connections",
 		"%s opened and closed during the watch, with %.1f commands each, half of them within %s; %.0f %% of them by %s",
-		counted(closed, "connection"), float64(calls)/float64(closed), format.Brief(ages[len(ages)/2]),
+		counted(closed, "connection"), float64(calls)/float64(closed), format.Brief(facts.PercentilesOfNs(ages).Median),
 		100*float64(byWho[who])/float64(closed), who)
 }
 
@@ -150,14 +156,12 @@ func oneClient(n *facts.Node) []remedy.Step {
 	if steps := remedy.Steps(n, remedy.OneClient, nil); len(caller.Libraries(n)) > 0 && len(steps) > 0 {
 		return steps
 	}
-	return []remedy.Step{{
-		ID: string(remedy.OneClient), Kind: remedy.Change, Restart: "the application",
-		Text: "Keep connections: one client object with a pool per process, created at its start, not one per job or " +
-			"request (redis-py ConnectionPool, go-redis Client, JedisPooled, phpredis pconnect; redigo: MaxIdle is 0 " +
-			"by default, so every Close really closes)",
-	}}
+	return []remedy.Step{
+		inApplication(string(remedy.OneClient), "Keep connections: one client object with a pool per process, "+
+			"created at its start, not one per job or request (redis-py ConnectionPool, go-redis Client, "+
+			"JedisPooled, phpredis pconnect; redigo: MaxIdle is 0 by default, so every Close really closes)"),
+	}
 }
 
 // minSlowShare is the least share of a caller's calls, or of its closed connections, that must follow a pattern.
-// Bound: majority, of the calls or the closed connections.
-const minSlowShare = 0.5
+const minSlowShare = degree.Most

@@ -18,38 +18,51 @@ func maybeOnDisk(_ account.Account, s account.Segment) bool {
 	return s.Actor == account.Server && s.State == account.Blocked && mainthread.DiskSyscalls[mainthread.SyscallOf(s)]
 }
 
-// supportBlocked says in which system calls the main thread was blocked.
-func (f *Finding) supportBlocked(n *facts.Node, calls map[string]bool) {
-	ns, stretches, longest := map[string]int64{}, map[string]int{}, map[string]int64{}
-	if mainthread.SeenExactly(n) {
-		for _, s := range mainthread.Exact(n, account.Blocked) {
-			if calls[mainthread.SyscallOf(s)] {
-				ns[s.Culprit] += s.Ns()
-				stretches[s.Culprit]++
-				longest[s.Culprit] = max(longest[s.Culprit], s.Ns())
-			}
-		}
-		f.supportBlockedIn(recording.SourceTap, ns, stretches, longest)
-		return
+// diskFinding starts the finding of a cause by which the main thread waits for the disk with its append-only file.
+func diskFinding(n *facts.Node, cl facts.Claim, fsync string, events map[string]bool) *Finding {
+	f := finding(n, cl)
+	if fsync == "" {
+		fsync = "unknown (CONFIG GET is forbidden)"
 	}
-	for _, e := range n.Events(recording.SourceHost, recording.KindBlocked) {
-		if d := recording.DetailOf[recording.ThreadDetail](e); calls[d.Syscall] && d.Other == "" {
-			ns[d.Syscall] += int64(float64(e.DurationNs) * min(max(d.Share, 0), 1))
-			stretches[d.Syscall]++
-			longest[d.Syscall] = max(longest[d.Syscall], e.DurationNs)
-		}
+	f.support(recording.SourceServer, 1, "", "appendonly yes, appendfsync %s", fsync)
+	f.supportBlocked(n)
+	f.supportLatency(n, events)
+	f.supportWaiting(n, cl)
+	if grown := n.Growth(series.AOFCurrentSize); grown > 0 {
+		f.support(recording.SourceServer, grown, "bytes",
+			"%.2f MB were appended to the AOF during the watch", grown/1e6)
 	}
-	f.supportBlockedIn(recording.SourceHost, ns, stretches, longest)
+	return f
 }
 
-func (f *Finding) supportBlockedIn(source string, ns map[string]int64, stretches map[string]int,
-	longest map[string]int64,
-) {
+// supportBlocked says in which system calls of the disk the main thread was blocked.
+func (f *Finding) supportBlocked(n *facts.Node) {
+	ns, stretches, longest := map[string]int64{}, map[string]int{}, map[string]int64{}
+	add := func(call string, all, atOnce int64) {
+		ns[call] += all
+		stretches[call]++
+		longest[call] = max(longest[call], atOnce)
+	}
+	source := recording.SourceHost
+	if mainthread.SeenExactly(n) {
+		source = recording.SourceTap
+		for _, s := range mainthread.Exact(n, account.Blocked) {
+			if mainthread.DiskSyscalls[mainthread.SyscallOf(s)] {
+				add(s.Culprit, s.Ns(), s.Ns())
+			}
+		}
+	} else {
+		for _, e := range n.Events(recording.SourceHost, recording.KindBlocked) {
+			d := recording.DetailOf[recording.ThreadDetail](e)
+			if mainthread.DiskSyscalls[d.Syscall] && d.Other == "" {
+				add(d.Syscall, int64(float64(e.DurationNs)*min(max(d.Share, 0), 1)), e.DurationNs)
+			}
+		}
+	}
 	for _, call := range facts.KeysByValue(ns) {
 		f.support(source, float64(ns[call]), "ns",
 			"the main thread was blocked in %s %s, %s in all, up to %s at a time", call,
-			facts.TimesText(stretches[call]),
-			format.Brief(ns[call]), format.Brief(longest[call]))
+			facts.TimesText(stretches[call]), format.Brief(ns[call]), format.Brief(longest[call]))
 	}
 }
 
@@ -66,19 +79,4 @@ func (f *Finding) supportLatency(n *facts.Node, events map[string]bool) {
 		f.support(recording.SourceServer, float64(longest[event]), "ns",
 			"LATENCY: %s up to %s, in %d different seconds", event, format.Brief(longest[event]), count[event])
 	}
-}
-
-func (f *Finding) supportAppended(n *facts.Node) {
-	if grown := n.Growth(series.AOFCurrentSize); grown > 0 {
-		f.support(recording.SourceServer, grown, "bytes",
-			"%.2f MB were appended to the AOF during the watch", grown/1e6)
-	}
-}
-
-// orUnknown is the value of a parameter, or that it is not known.
-func orUnknown(value string) string {
-	if value == "" {
-		return "unknown (CONFIG GET is forbidden)"
-	}
-	return value
 }

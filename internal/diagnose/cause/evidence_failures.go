@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/mainthread"
@@ -25,7 +26,7 @@ func (f *Finding) supportOwnFailures(n *facts.Node) {
 
 // supportLostCalls says what became of the clients' calls.
 func (f *Finding) supportLostCalls(n *facts.Node, w facts.Span) {
-	lost := nodes.LostCallsOf(n, facts.Span{FromNs: w.FromNs - closeDelayNs, ToNs: w.ToNs})
+	lost := nodes.LostCallsOf(n, facts.Span{FromNs: w.FromNs - int64(degree.AtOnce), ToNs: w.ToNs})
 	if lost.Conns > 0 {
 		f.support(recording.SourceTap, float64(lost.Calls), "calls",
 			"%s of clients got no reply: the server's end closed their %s", counted(lost.Calls, "call"),
@@ -34,13 +35,9 @@ func (f *Finding) supportLostCalls(n *facts.Node, w facts.Span) {
 	if lost.RefusedDials > 0 {
 		f.support(recording.SourceTap, float64(lost.RefusedDials), "connections",
 			"%s of clients could not be made, most of %s", counted(lost.RefusedDials, "connection"),
-			lost.Callers.List(3))
+			lost.Callers.List(degree.Listed))
 	}
 }
-
-// closeDelayNs is how far the tap's clock of a close and the probe's of its last answer may be apart.
-// Bound: guess.
-const closeDelayNs = int64(50e6)
 
 // supportProcessEnd says what the host shows of the server's process.
 func (f *Finding) supportProcessEnd(n *facts.Node) {
@@ -76,6 +73,6 @@ func (f *Finding) supportRefusedUsers(n *facts.Node) {
 		}
 	}
 	if len(who) > 0 {
-		f.support(recording.SourceTap, float64(len(who)), "callers", "its callers: %s", who.List(3))
+		f.support(recording.SourceTap, float64(len(who)), "callers", "its callers: %s", who.List(degree.Listed))
 	}
 }

@@ -2,23 +2,12 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
-)
-
-const (
-	// listedLarge are the commands with long replies, or requests, that are listed.
-	// Bound: arithmetic, the size of a list.
-	listedLarge = 2
-	// notableLarge of the bytes are worth a line.
-	// Bound: arithmetic, it decides what is listed.
-	notableLarge = 0.1
-	// mostlyLarge: long replies, or requests, with more of the bytes are what the server is busy with when it copies.
-	// Bound: majority, of the bytes that were sent, or received.
-	mostlyLarge = 0.5
 )
 
 // largeLog is one of the logs of COMMANDLOG.
@@ -42,7 +31,7 @@ func (f *Finding) supportLarge(n *facts.Node) (log string, most []account.Suspec
 	for _, l := range largeLogs(n) {
 		share, entries := 0.0, []account.Suspect(nil)
 		for i, t := range l.transfers {
-			if share += t.Share; t.Share < notableLarge || i >= listedLarge {
+			if share += t.Share; t.Share < degree.Part || i >= degree.Listed {
 				continue
 			}
 			entries = append(entries, t.Entries...)
@@ -58,7 +47,7 @@ func (f *Finding) supportLarge(n *facts.Node) (log string, most []account.Suspec
 				counted(t.Count, "long "+l.one, "long "+l.many), format.Name(t.Command), keys, t.MostBytes/1e6,
 				format.Percent(t.Share), l.did, longest)
 		}
-		if share > mostlyLarge && most == nil {
+		if share > degree.Most && most == nil {
 			log, most = l.name, entries
 		}
 	}

@@ -45,25 +45,25 @@ func blackHole(n *facts.Node, limits []hosts.SizeLimit) *Finding {
 
 // mtuFix lets the ends know of the path's MTU, or find out.
 func mtuFix() []remedy.Step {
-	return []remedy.Step{{
-		ID: "let-icmp-pass", Kind: remedy.Change,
-		Text: "Find the hop with the smaller MTU (tracepath -n to the other end; tunnels, VPNs and overlays have " +
-			"one) and let its ICMP messages pass: type 3 code 4 (fragmentation needed), ICMPv6 type 2 (packet too " +
-			"big); security groups and firewalls often drop them",
-	}, {
-		ID: "clamp-mss", Kind: remedy.Change, Or: true,
-		Text: "Clamp the MSS of new connections on the router before that hop: nft add rule inet filter forward tcp " +
-			"flags syn tcp option maxseg size set rt mtu; or give the interfaces of both ends the path's MTU",
-	}, {
-		ID: "smaller-route-mtu", Kind: remedy.Change,
-		Text: "Until then, on the clients' hosts: a smaller MTU on the route to the server, which learns of it by " +
-			"the MSS of new connections: ip route change <destination> via <gateway> mtu 1280",
-		Undo: "ip route change <destination> via <gateway>",
-	}, {
-		ID: "probe-mtu", Kind: remedy.Command, Or: true,
-		Text: "Where callers wait for longer than about 3 s: let TCP of the sending host find out by itself, after " +
-			"its first timeouts",
-		Command: "sysctl -w net.ipv4.tcp_mtu_probing=1",
-		Undo:    "sysctl -w net.ipv4.tcp_mtu_probing=0",
-	}}
+	return []remedy.Step{
+		change("let-icmp-pass", "Find the hop with the smaller MTU (tracepath -n to the other end; tunnels, VPNs "+
+			"and overlays have one) and let its ICMP messages pass: type 3 code 4 (fragmentation needed), ICMPv6 "+
+			"type 2 (packet too big); security groups and firewalls often drop them"),
+		alternative(change("clamp-mss", "Clamp the MSS of new connections on the router before that hop: nft add "+
+			"rule inet filter forward tcp flags syn tcp option maxseg size set rt mtu; or give the interfaces of "+
+			"both ends the path's MTU")),
+		{
+			ID: "smaller-route-mtu", Kind: remedy.Change,
+			Text: "Until then, on the clients' hosts: a smaller MTU on the route to the server, which learns of it " +
+				"by the MSS of new connections: ip route change <destination> via <gateway> mtu 1280",
+			Undo: "ip route change <destination> via <gateway>",
+		},
+		{
+			ID: "probe-mtu", Kind: remedy.Command, Or: true,
+			Text: "Where callers wait for longer than about 3 s: let TCP of the sending host find out by itself, " +
+				"after its first timeouts",
+			Command: "sysctl -w net.ipv4.tcp_mtu_probing=1",
+			Undo:    "sysctl -w net.ipv4.tcp_mtu_probing=0",
+		},
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/mainthread"
@@ -69,10 +70,6 @@ type OutputKills struct {
 	Callers facts.NameCounts
 }
 
-// nearOutputLimit is the part of a limit from which an output buffer is near it: the server samples what grows.
-// Bound: guess, so near that a large reply is hardly taken for it.
-const nearOutputLimit = 0.9
-
 // outputKills are those of this watch; ok is false where there are none.
 func outputKills(n *facts.Node) (k OutputKills, ok bool) {
 	counter := n.Series(series.ClientsOverOutputLimit)
@@ -98,7 +95,7 @@ func outputKills(n *facts.Node) (k OutputKills, ok bool) {
 		return k, true
 	}
 	k.Count = float64(closed)
-	near := k.Largest.OMem > 0 || k.Limit.Hard > 0 && k.MostBytes >= nearOutputLimit*float64(k.Limit.Hard)
+	near := k.Largest.OMem > 0 || k.Limit.Hard > 0 && k.MostBytes >= degree.NearlyAll*float64(k.Limit.Hard)
 	otherwise := n.Growth(series.CommandCalls("client|kill")) + mainthread.ClientCommands(n) +
 		n.Growth(series.RejectedConnections) + float64(len(nodes.Restarts(n)))
 	return k, closed > 0 && near && k.Limit.Class == pubSubClients && otherwise == 0
@@ -116,7 +113,7 @@ func findOutputClass(n *facts.Node, k *OutputKills) {
 			subscribers++
 		}
 		for _, l := range limits {
-			near := l.Hard > 0 && float64(c.OMem) >= nearOutputLimit*float64(l.Hard) || l.Soft > 0 && c.OMem >= l.Soft
+			near := l.Hard > 0 && float64(c.OMem) >= degree.NearlyAll*float64(l.Hard) || l.Soft > 0 && c.OMem >= l.Soft
 			if l.Class == class && near && c.OMem > k.Largest.OMem {
 				k.Largest, k.Limit = c, l
 			}

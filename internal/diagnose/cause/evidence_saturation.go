@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/facts/mainthread"
@@ -30,21 +31,25 @@ func (f *Finding) supportDemand(n *facts.Node, d mainthread.Demand) {
 		f.support(recording.SourceServer, ops, "per second",
 			"it served %.0f commands per second, %.1f µs of CPU time each", ops, d.Run*1e6/ops)
 	}
-	if top := mainthread.TopCommand(n); top.Calls > 0 && top.Usec >= notableShare*1e6*n.Seconds()*d.Run {
+	if top := mainthread.TopCommand(n); takesMost(n, d, top) {
 		f.support(recording.SourceServer, top.Usec, "µs",
 			"%s took most of it: %.0f calls of %.1f µs, %.0f %% of the time (commandstats)", top.Name, top.Calls,
 			top.Usec/top.Calls, top.Usec/1e4/n.Seconds())
 	}
 }
 
+// takesMost reports whether most of the main thread's work is one command.
+func takesMost(n *facts.Node, d mainthread.Demand, top mainthread.CommandUse) bool {
+	return top.Calls > 0 && top.Usec >= degree.Most*1e6*n.Seconds()*d.Run
+}
+
 func saturation(n *facts.Node) *Finding {
 	d, ok := mainthread.DemandOf(n)
-	if !ok || d.Run < facts.SaturatedRun || d.Measured && d.Total() < facts.SaturatedDemand || !d.Measured &&
-		d.Run < looseRun {
+	if !ok || d.Run < facts.SaturatedRun || d.Total() < facts.SaturatedDemand {
 		return nil
 	}
 	heavy := mainthread.LongWorkShare(n) / d.Run
-	if heavy >= minOtherWorkShare {
+	if heavy >= degree.Most {
 		return nil
 	}
 	own := d.Run / d.Total() // the rest of its demand went to the threads that had the CPU
@@ -53,16 +58,16 @@ func saturation(n *facts.Node) *Finding {
 		return nil // without the other threads on its CPUs it would have time to spare
 	}
 	queue, known := n.Queue()
-	if known && queue.Share() < hardlyWait && d.Run < facts.SaturatedDemand {
+	mostly := known && queue.Share() >= degree.Most
+	if known && !mostly && d.Run < facts.SaturatedDemand {
 		return nil // it has just enough work: no call waits
 	}
 	f := finding(n, n.UnexplainedWaits())
-	mostly := known && queue.Share() >= mostlyQueued
-	share := queue.Share()
-	if !mostly {
-		share = max(share, assumedQueue)
+	share := degree.Most // where no queue is seen
+	if known {
+		share = queue.Share()
 	}
-	if !d.Measured && (!mostly || heavy >= notableDoubt) {
+	if !d.Measured && (!mostly || heavy >= degree.Part) {
 		f.weaken(1)
 	}
 	f.loseOfCalls(n, share, queue.WaitNs)
@@ -72,9 +77,8 @@ func saturation(n *facts.Node) *Finding {
 	switch {
 	case mostly:
 		f.support(recording.SourceProbe, float64(queue.WaitNs), "ns",
-			"half of all calls wait in the queue for at least %s: the median is %s, "+
-				"a round trip and the work of one call take %s", format.Brief(queue.WaitNs),
-			format.Brief(queue.MedianNs),
+			"half of all calls wait in the queue for at least %s: the median is %s, a round trip and the work of one "+
+				"call take %s", format.Brief(queue.WaitNs), format.Brief(queue.MedianNs),
 			format.Brief(queue.UnqueuedNs))
 	case known:
 		f.doubt(recording.SourceProbe, float64(queue.MedianNs), "ns",
@@ -84,7 +88,7 @@ func saturation(n *facts.Node) *Finding {
 	f.blameLoads(n)
 	f.doubtSaturation(n, d, heavy)
 	f.doubtCrowd(n)
-	f.FixSteps = saturationFix(n)
+	f.FixSteps = saturationFix(n, d)
 	return f
 }
 
@@ -97,7 +101,7 @@ func (f *Finding) doubtCrowd(n *facts.Node) {
 		return
 	}
 	queued := min(mainthread.CommandsPerSecond(n)*float64(kept.P50Ns)/1e9, open)
-	if open < minOversizedConns || queued < minOversizedQueue {
+	if queued < minOversizedQueue {
 		return
 	}
 	f.weaken(1)
@@ -108,128 +112,68 @@ func (f *Finding) doubtCrowd(n *facts.Node) {
 
 // doubtSaturation adds signs of another reason why the thread is busy.
 func (f *Finding) doubtSaturation(n *facts.Node, d mainthread.Demand, heavy float64) {
-	if heavy >= notableDoubt {
+	if heavy >= degree.Part {
 		f.doubt(recording.SourceServer, heavy, "share",
 			"%.0f %% of its busy time went to commands of at least 1 ms, or to its own background jobs", heavy*100)
 	}
-	if d.Wait >= notableDoubt {
+	if d.Wait >= degree.Part {
 		f.doubt(recording.SourceHost, d.Wait, "of the time",
 			"for %.0f %% of the time it was in the run queue: with its own CPU it would serve more", d.Wait*100)
 	}
-	if bytes := mainthread.BytesPerCommand(n); bytes >= bulkBytes {
+	bytes := mainthread.BytesPerCommand(n) // to copy MinBulkBytes takes a millisecond
+	if ms := bytes * mainthread.CommandsPerSecond(n) / mainthread.MinBulkBytes; ms >= degree.Most*1e3*d.Run {
 		f.weaken(1)
 		f.doubt(recording.SourceServer, bytes, "bytes",
 			"a command and its reply have %.0f kB on average: the thread is busy copying bytes", bytes/1e3)
 	}
-	if c := connection.ChurnOf(n); c.PerSecond >= burdenChurn && c.Share() >= burdenChurnShare {
+	if c := connection.ChurnOf(n); c.PerSecond >= degree.Many && c.Share() >= degree.Part {
 		f.weaken(1)
 		f.doubt(recording.SourceServer, c.PerSecond, "per second",
 			"clients open %.0f connections per second: accepting and closing them is part of its work", c.PerSecond)
 	}
-	if throttled := float64(mainthread.StateNs(n,
-		recording.KindThrottled)) / 1e9 / n.Seconds(); throttled >= burdenThrottled {
+	throttled := float64(mainthread.StateNs(n, recording.KindThrottled)) / 1e9 / n.Seconds()
+	if throttled >= degree.Part {
 		f.weaken(1)
 		f.doubt(recording.SourceHost, throttled, "of the time",
 			"its cgroup was throttled for %.0f %% of the time: the quota is the limit, not the core", throttled*100)
 	}
 }
 
-func saturationFix(n *facts.Node) (fix []remedy.Step) {
-	reads := n.Growth(series.TotalReadsProcessed)
-	if reads > 0 && n.Growth(series.TotalCommandsProcessed)/reads < pipelined {
-		fix = append(fix, remedy.Step{
-			ID: "pipeline", Kind: remedy.Change, Restart: "the application",
-			Text: fmt.Sprintf("Use pipelines: each read brings %.1f commands now; with a pipeline of 10 a core serves "+
-				"3-5 times as many cheap ones", n.Growth(series.TotalCommandsProcessed)/reads),
-		})
+func saturationFix(n *facts.Node, d mainthread.Demand) (fix []remedy.Step) {
+	top := mainthread.TopCommand(n)
+	if takesMost(n, d, top) {
+		fix = append(fix, inApplication("cheaper-command", fmt.Sprintf("Make %s cheaper or rarer (smaller keys, or "+
+			"keep its result in a key for some time): %.0f µs each, %.0f times per second", format.Name(top.Name),
+			math.Round(top.Usec/top.Calls), top.Calls/n.Seconds())))
 	}
-	if top := mainthread.TopCommand(n); top.Calls > 0 && top.Usec/top.Calls >= dearCommandUsec {
-		cheaper := remedy.Step{
-			ID: "cheaper-command", Kind: remedy.Change, Restart: "the application",
-			Text: fmt.Sprintf("Make %s cheaper or rarer (smaller keys, or keep its result in a key for some time): "+
-				"%.0f µs each, %.0f times per second", format.Name(top.Name), math.Round(top.Usec/top.Calls),
-				top.Calls/n.Seconds()),
-		}
-		fix = append([]remedy.Step{cheaper}, fix...)
+	commands, reads := n.Growth(series.TotalCommandsProcessed), n.Growth(series.TotalReadsProcessed)
+	if reads > 0 && commands < degree.Several*reads {
+		fix = append(fix, inApplication("pipeline", fmt.Sprintf("Use pipelines: each read brings %.1f commands now; "+
+			"with a pipeline of 10 a core serves 3-5 times as many cheap ones", commands/reads)))
 	}
 	cpus, _ := n.Series(series.CPUsAllowed).Last()
 	if n.ConfigInt("io-threads") == 1 && cpus >= cpusForIOThreads {
 		fix = append(fix, remedy.ConfigSet(n, "more-io-threads", "io-threads",
-			fmt.Sprintf("%.0f", min(cpus-1, mostIOThreads)),
+			fmt.Sprintf("%.0f", min(cpus-1, cpusForIOThreads)),
 			fmt.Sprintf("It has %.0f CPUs: I/O threads then read and write the sockets", cpus)))
 	}
-	return append(fix, remedy.Step{
-		ID: "more-servers", Kind: remedy.Change,
-		Text: "Spread the keys over more servers (cluster mode), or send reads to replicas",
-	}, remedy.Step{
-		ID: string(remedy.CacheHotKeys), Kind: remedy.Change, Restart: "the application",
-		Text: "Cache the most requested keys in the callers (client-side caching: CLIENT TRACKING, from Redis 6.0)",
-	})
+	return append(fix, change("more-servers", "Spread the keys over more servers (cluster mode), or send reads to "+
+		"replicas"), inApplication(string(remedy.CacheHotKeys), "Cache the most requested keys in the callers "+
+		"(client-side caching: CLIENT TRACKING, from Redis 6.0)"))
 }
 
 const (
-	// mostlyQueued of a call's time in the queue is the queue's own fault.
-	// Bound: majority, of the median call's time.
-	mostlyQueued = 0.5
-	// assumedQueue is the least share of the callers' time that a saturated thread is taken to cost where no queue is
-	// seen.
-	// Bound: guess.
-	assumedQueue = 0.5
-	// burdenChurn per second, with burdenChurnShare of the callers' time, is part of what keeps the thread busy.
-	// Bound: guess.
-	burdenChurn      = 50
-	burdenChurnShare = 0.2
-	// burdenThrottled: where the cgroup was throttled for more of the time, the quota is the limit.
-	// Bound: guess.
-	burdenThrottled = 0.05
-)
-
-// What is said of a saturated thread, and advised.
-const (
-	// notableShare of its time in one command, and notableDoubt of it lost, are worth a line.
-	// Bound: arithmetic, they decide what is listed.
-	notableShare = 0.2
-	notableDoubt = 0.1
-	// pipelined: with fewer commands per read, pipelines are advised.
-	// Bound: arithmetic, it is part of an advice.
-	pipelined = 2
-	// dearCommandUsec is from when on a command is worth to be made cheaper.
-	// Bound: arithmetic, it is part of an advice.
-	dearCommandUsec = 10
-	// cpusForIOThreads is with how many CPUs I/O threads are advised.
+	// cpusForIOThreads is with how many CPUs I/O threads are advised, and how many of them at most.
 	// Bound: server, redis.conf advises io-threads on machines with at least four cores.
 	cpusForIOThreads = 4
-	// mostIOThreads are advised.
-	// Bound: guess.
-	mostIOThreads = 4
+	// minOversizedQueue is the least number of calls in flight at a time, each on a connection, of a pool that is too
+	// large.
+	// Bound: guess, the calls per second of a saturated server, by the number of calls in flight, would measure it.
+	minOversizedQueue = 128
+	minOversizedConns = minOversizedQueue // of one process, in use
+	minIOThreadCores  = degree.Part
+	mostOfRunQueue    = degree.Most
+	minOtherWorkShare = degree.Most
+	mostlyQueued      = degree.Most
+	notableDoubt      = degree.Part
 )
-
-// looseRun is how busy a saturated thread is by INFO alone, which does not count waits.
-// Bound: guess, below SaturatedDemand by some waits.
-const looseRun = 0.85
-
-// hardlyWait: calls that wait for less than this share of their time do not wait for the thread.
-// Bound: guess.
-const hardlyWait = 0.25
-
-// bulkBytes is the mean length of a command and its reply from which the thread is busy copying.
-// Bound: guess.
-const bulkBytes = 32 << 10
-
-// Bounds that several causes of a lack of CPU time share.
-const (
-	// minRunQueueShare is the least share of its demand for CPU that a thread waits in the run queue before slow calls
-	// are attributed to the scheduler: on a machine that is merely busy a few calls are delayed now and then.
-	// Bound: guess.
-	minRunQueueShare = 0.3
-	// mostOfRunQueue: who had the CPU for more of the waits is their reason.
-	// Bound: majority, of the waits.
-	mostOfRunQueue    = 0.5
-	minIOThreadCores  = 0.1 // cores, all I/O threads together: below it they disturb nobody. Bound: guess.
-	minOversizedConns = 256 // of one process, in use. Bound: guess.
-	minOversizedQueue = 128 // calls of that process in flight at a time. Bound: guess.
-)
-
-// minOtherWorkShare: of the busy time that went to slow commands or jobs of the server itself.
-// Bound: majority, of the busy time.
-const minOtherWorkShare = 0.5

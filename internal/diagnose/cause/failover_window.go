@@ -5,9 +5,9 @@ import (
 	"strconv"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
-	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
@@ -200,17 +200,13 @@ func (f *Finding) supportClusterDown(n *facts.Node) bool {
 	return refused > 0
 }
 
-// closedAfterNs is how long after the window clients may still close the connections that it cost them.
-// Bound: guess.
-const closedAfterNs = int64(1e9)
-
 // supportUsersOf says what became of the connected clients.
 func (f *Finding) supportUsersOf(n *facts.Node, w facts.Span) {
 	var callers []*caller.Caller
 	closed, waiting := 0, 0
 	for _, c := range caller.ClientCallers(n) {
 		gone := c.ConnsWhere(func(k *caller.Conn) bool {
-			return k.CloseNs >= w.FromNs && k.CloseNs <= w.ToNs+closedAfterNs
+			return k.CloseNs >= w.FromNs && k.CloseNs <= w.ToNs+int64(degree.Long)
 		})
 		for _, k := range gone {
 			waiting += k.Lost()
@@ -220,23 +216,9 @@ func (f *Finding) supportUsersOf(n *facts.Node, w facts.Span) {
 		}
 	}
 	if closed > 0 {
-		text := fmt.Sprintf("%s of its callers ended with it (%s)", counted(closed, "connection"),
-			caller.CallerNames(callers))
-		if waiting > 0 {
-			text += fmt.Sprintf(", with %s unanswered", counted(waiting, "call"))
-		}
-		f.support(recording.SourceTap, float64(closed), "connections", "%s", text)
-	}
-	refused := facts.NameCounts{}
-	for e := range n.Rec.Conns(n.Address, recording.KindClose) {
-		if e.Reason == recording.CloseRefused && e.Side == recording.Client && e.TimeNs >= w.FromNs &&
-			e.TimeNs <= w.ToNs {
-			refused[hosts.ProcessName(n.Case, e.PID, e.Comm)]++
-		}
-	}
-	if all := refused.Total(); all > 0 {
-		f.support(recording.SourceTap, float64(all), "connections",
-			"%s failed (%s)", counted(all, "new connection"), refused.List(3))
+		f.support(recording.SourceTap, float64(closed), "connections",
+			"%s of its callers ended with it (%s), with %s unanswered", counted(closed, "connection"),
+			caller.CallerNames(callers), counted(waiting, "call"))
 	}
 }
 
@@ -246,14 +228,13 @@ func (f *Finding) supportUsersOf(n *facts.Node, w facts.Span) {
 const slowToGiveUpMs = 5000
 
 func failoverFix(n *facts.Node, t nodes.Takeover) []remedy.Step {
-	why := remedy.Step{ID: "find-why-it-ended", Kind: remedy.Change, Where: "the host of the old master"}
+	why := change("find-why-it-ended", "Find out why it stopped answering: its host, its network, its log")
+	why.Where = "the host of the old master"
 	switch {
 	case t.StoppedNs > 0:
 		why.Text = "Find what stopped the process: SIGSTOP, a debugger, docker pause, a snapshot of the machine"
 	case t.ConnsRefused:
 		why.Text = "Find out why the process ended: its log, journalctl, \"out of memory\" in dmesg"
-	default:
-		why.Text = "Find out why it stopped answering: its host, its network, its log"
 	}
 	fix := []remedy.Step{why}
 	at := stillThere(n, t)
@@ -272,14 +253,16 @@ func failoverFix(n *facts.Node, t nodes.Takeover) []remedy.Step {
 		})
 	}
 	if t.Pending {
-		fix = append(fix, remedy.Step{
-			ID: "replica-that-may-take-over", Kind: remedy.Change,
-			Text: "Give each master a replica that may take over (cluster-replica-validity-factor, " +
-				"cluster-replica-no-failover), and see that most masters are up",
-		})
+		fix = append(fix, change("replica-that-may-take-over", "Give each master a replica that may take over "+
+			"(cluster-replica-validity-factor, cluster-replica-no-failover), and see that most masters are up"))
 	}
-	if v, ok := coverage(n); ok && v == "yes" {
-		fix = append(fix, remedy.ServePartly(at))
+	for _, one := range n.Nodes { // the first that reports it
+		if v, ok := one.Config("cluster-require-full-coverage"); ok {
+			if v == "yes" {
+				fix = append(fix, remedy.ServePartly(at))
+			}
+			break
+		}
 	}
 	fix = append(fix, remedy.Steps(n, remedy.SurviveFailover, nil)...)
 	return append(fix, remedy.FailOverFirst) // a master that ended by itself is not asked before
@@ -296,14 +279,4 @@ func stillThere(n *facts.Node, t nodes.Takeover) *facts.Node {
 		}
 	}
 	return n
-}
-
-// coverage is cluster-require-full-coverage of the first node that reports it.
-func coverage(n *facts.Node) (string, bool) {
-	for _, one := range n.Nodes {
-		if v, ok := one.Config("cluster-require-full-coverage"); ok {
-			return v, true
-		}
-	}
-	return "", false
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
@@ -27,7 +28,7 @@ func explainFanout(n *facts.Node) *Finding {
 	all := nodes.Fanouts(n)
 	shares := map[string]float64{}
 	for process, f := range all {
-		if s := f.Share(); s >= minFanoutShare {
+		if s := f.Share(); s >= degree.Most {
 			shares[process] = s
 		}
 	}
@@ -68,9 +69,18 @@ func (f *Finding) supportFanout(n *facts.Node, o *nodes.Fanout) {
 			"(up to %d nodes in all), had their replies within %s, and sent them nothing more; "+
 			"independent calls would give at most %.0f such samples", o.WithOthers, o.Samples, o.Process, o.MaxNodes,
 		format.Brief(o.MaxReplyNs), math.Ceil(o.ByChance))
-	if p := othersSlow(n, o.Process); p.all > 0 {
-		f.support(recording.SourceTap, float64(p.here), "calls",
-			"%.0f %% of its slow calls were to this node, one of %d that it uses", 100*float64(p.here)/float64(p.all),
+	here, all := 0, 0 // of its slow calls
+	for _, a := range n.Ledger.Slow {
+		if a.Call.Source == recording.SourceTap && a.Call.Client == o.Process && !facts.IsAdminCommand(a.Call.Op) {
+			all++
+			if a.Call.Node == n.Address {
+				here++
+			}
+		}
+	}
+	if all > 0 {
+		f.support(recording.SourceTap, float64(here), "calls",
+			"%.0f %% of its slow calls were to this node, one of %d that it uses", 100*float64(here)/float64(all),
 			len(o.Nodes)+1)
 	}
 	if alone := o.Samples - o.WithOthers; alone > 0 {
@@ -82,22 +92,6 @@ func (f *Finding) supportFanout(n *facts.Node, o *nodes.Fanout) {
 		f.doubt(recording.SourceTap, float64(o.AlsoWaiting), "requests",
 			"%s sent to other nodes at the same time waited as well", counted(o.AlsoWaiting, "request"))
 	}
-}
-
-type slowCalls struct{ here, all int }
-
-// othersSlow is how many of a process's slow calls were to this node, and to all.
-func othersSlow(n *facts.Node, process string) (p slowCalls) {
-	for _, a := range n.Ledger.Slow {
-		if a.Call.Source != recording.SourceTap || a.Call.Client != process || facts.IsAdminCommand(a.Call.Op) {
-			continue
-		}
-		p.all++
-		if a.Call.Node == n.Address {
-			p.here++
-		}
-	}
-	return p
 }
 
 func fanoutFix(n *facts.Node, shares map[string]float64) []remedy.Step {
@@ -128,9 +122,6 @@ func fanoutFix(n *facts.Node, shares map[string]float64) []remedy.Step {
 	if proxies < len(shares) {
 		fix = append(fix, remedy.Steps(n, remedy.SplitCalls, nil)...)
 	}
-	return append(fix, remedy.Step{
-		ID: "hedged-reads", Kind: remedy.Change, Restart: "the application",
-		Text: "Where reads may be a little stale: ask a replica of the slow node, too, when the master has not " +
-			"answered within its usual p99, and take the first reply",
-	})
+	return append(fix, inApplication("hedged-reads", "Where reads may be a little stale: ask a replica of the slow "+
+		"node, too, when the master has not answered within its usual p99, and take the first reply"))
 }

@@ -2,6 +2,7 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/changes"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -121,7 +122,7 @@ func (f *Finding) slowNs(n *facts.Node) (ns float64) {
 
 // loseBeside claims time of a kind outside of calls: a share of it and of the time that calls to a node usually take.
 func (f *Finding) loseBeside(n *facts.Node, kind facts.LossKind, share float64, eachNs int64) {
-	if part := min(share, mostPattern); part > 0 {
+	if part := min(share, degree.NearlyAll); part > 0 {
 		f.infer()
 		f.lose(n, kind, part/(1-part)*connection.LostNs(n, facts.LostInCalls), eachNs)
 	}
@@ -130,7 +131,7 @@ func (f *Finding) loseBeside(n *facts.Node, kind facts.LossKind, share float64, 
 // loseWhile claims what callers lost while nobody was served, by the time of their other calls, beside the slow calls
 // that it claims: those that waited meanwhile.
 func (f *Finding) loseWhile(n *facts.Node, gone facts.Spans) {
-	part := min(float64(gone.TotalNs())/float64(n.EndNs-n.StartNs), mostPattern)
+	part := min(float64(gone.TotalNs())/float64(n.EndNs-n.StartNs), degree.NearlyAll)
 	slow := f.slowNs(n)
 	if ns := part/(1-part)*(connection.CallTimeNs(n)-slow) - slow; ns > 0 {
 		f.infer()
@@ -140,10 +141,6 @@ func (f *Finding) loseWhile(n *facts.Node, gone facts.Spans) {
 
 // weaken says that what speaks against the cause leaves its evidence known some grades less well.
 func (f *Finding) weaken(grades int) { f.Doubts = max(f.Doubts, grades) }
-
-// mostPattern: a pattern that takes all of the callers' time takes this share of it and of what they do besides.
-// Bound: arithmetic, a guard of a division.
-const mostPattern = 0.95
 
 // scale leaves only a part of what the finding explains.
 func (f *Finding) scale(part float64) {

@@ -50,11 +50,10 @@ func forkLess(n *facts.Node, why string) []remedy.Step {
 		who = fmt.Sprintf(" (%s during the watch%s)", facts.TimesText(int(calls)),
 			caller.FromText(n, []account.Suspect{{Command: "BGSAVE", Kind: account.KindCommand}}))
 	}
-	return []remedy.Step{{
-		ID: "snapshot-on-replica", Kind: remedy.Change,
-		Text: "Send BGSAVE to a replica instead of here" + who + ": cron jobs and backup tools do that. Without a " +
-			"replica, at an hour with few writes",
-	}}
+	return []remedy.Step{
+		change("snapshot-on-replica", "Send BGSAVE to a replica instead of here"+who+": cron jobs and backup tools do "+
+			"that. Without a replica, at an hour with few writes"),
+	}
 }
 
 // largerBacklog keeps five minutes of writes for replicas that come back, at least twice as much as now.

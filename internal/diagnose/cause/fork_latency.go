@@ -4,7 +4,6 @@ import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/mainthread"
-	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -18,17 +17,11 @@ var forkLatency = Cause{
 	Explain: explainFork,
 }
 
-// notableForkNs is the duration from which a fork is noticed; 9-13 ms per GB are normal on hardware and modern
-// hypervisors (redis.io, latency).
-// Bound: guess, twice the automatic threshold.
-const notableForkNs = int64(10e6)
-
 func explainFork(n *facts.Node) *Finding {
 	h := mainthread.ClaimOfSuspects(n, func(s account.Suspect) bool {
-		return s.DurationNs >= notableForkNs &&
-			(s.Kind == account.KindFork || mainthread.KindOf(n, s) == mainthread.KindFork)
+		return s.Kind == account.KindFork || mainthread.KindOf(n, s) == mainthread.KindFork
 	})
-	if h.Ns == 0 {
+	if !h.Matters() {
 		return nil
 	}
 	f := finding(n, h.Claim)
@@ -43,31 +36,20 @@ func explainFork(n *facts.Node) *Finding {
 	}
 	f.support(recording.SourceServer, float64(longest), "ns",
 		"forked %s, the longest took %s%s (latest_fork_usec)", facts.TimesText(max(forks, 1)), format.Brief(longest),
-		forWhy(why))
+		forWhy[why])
 	f.supportWaits(n, h, "the fork")
 	if rss, ok := n.Series(series.UsedMemoryRSS).Max(); ok && rss > 0 {
 		perGB := float64(longest) / rss * 1e9
 		f.support(recording.SourceServer, perGB, "ns/GB",
 			"the process has %.2f GB resident: %s per GB (9-13 ms is normal)", rss/1e9, format.Brief(int64(perGB)))
 	}
-	f.FixSteps = forkFix(n, why)
+	f.FixSteps = append(forkLess(n, why), change("smaller-shards", "Keep less than about 10 GB in each server: the "+
+		"fork's time grows with the resident memory, by about 10 ms per GB on hardware, and ten times that in old "+
+		"virtual machines (Xen PV)"))
 	return f
 }
 
-func forWhy(why string) string {
-	if s := map[string]string{
-		"rdb": " for a snapshot (BGSAVE)", "aof-rewrite": " for an AOF rewrite",
-		"replication": " for a full resync of a replica",
-	}[why]; s != "" {
-		return s
-	}
-	return ""
-}
-
-func forkFix(n *facts.Node, why string) []remedy.Step {
-	return append(forkLess(n, why), remedy.Step{
-		ID: "smaller-shards", Kind: remedy.Change,
-		Text: "Keep less than about 10 GB in each server: the fork's time grows with the resident memory, by about " +
-			"10 ms per GB on hardware, and ten times that in old virtual machines (Xen PV)",
-	})
+var forWhy = map[string]string{
+	"rdb": " for a snapshot (BGSAVE)", "aof-rewrite": " for an AOF rewrite",
+	"replication": " for a full resync of a replica",
 }

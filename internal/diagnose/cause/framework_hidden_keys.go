@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/mainthread"
@@ -38,13 +39,12 @@ func explainFramework(n *facts.Node) *Finding {
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
 	f.FixSteps = frameworkFix(n, framework, worst)
-	f.See = frameworkSee(framework)
+	f.See = walkPages
+	if strings.HasPrefix(framework, "Spring") {
+		f.See = springPages
+	}
 	return f
 }
-
-// oneKey is the number of arguments of a command for one key.
-// Bound: arithmetic, the command and the key.
-const oneKey = 2
 
 // supportFramework says how the framework was recognised, and what it did with the keys that it found.
 func (f *Finding) supportFramework(n *facts.Node, s account.Suspect, framework string) {
@@ -56,7 +56,7 @@ func (f *Finding) supportFramework(n *facts.Node, s account.Suspect, framework s
 		case d.Command == s.Command && d.Framework == framework:
 			entries++
 			found = d.ID
-		case (d.Command == "DEL" || d.Command == "UNLINK") && d.ArgCount > oneKey && found >= 0 && d.ID > found:
+		case (d.Command == "DEL" || d.Command == "UNLINK") && d.ArgCount > degree.Several && found >= 0 && d.ID > found:
 			after++
 		}
 	}
@@ -91,42 +91,43 @@ var frameworkFixes = map[string][]remedy.Step{
 			"RedisCacheManager.builder(RedisCacheWriter.nonLockingRedisCacheWriter(connectionFactory, "+
 			"BatchStrategies.scan(1000)))", "Spring Data Redis 2.6").
 			Risking("to clear a cache then takes a round trip for each 1000 keys of the database"),
-		changed("clear-less", "Evict single keys (@CacheEvict with a key) instead of allEntries = true, or let "+
+		inApplication("clear-less", "Evict single keys (@CacheEvict with a key) instead of allEntries = true, or let "+
 			"entries expire (entryTtl)"),
 	},
 	"Spring Session": {
-		changed("no-index", "Where sessions are not looked up by user, use @EnableRedisHttpSession, which has no "+
-			"index to walk (RedisSessionRepository). With RedisIndexedSessionRepository: "+
+		inApplication("no-index", "Where sessions are not looked up by user, use @EnableRedisHttpSession, which has "+
+			"no index to walk (RedisSessionRepository). With RedisIndexedSessionRepository: "+
 			"configureKeyspaceNotifications, and its cleanup cron setCleanupCron"),
 	},
 	"Spring Security OAuth": {
-		changed("no-index", "Use JwtTokenStore or Spring Authorization Server with a database: RedisTokenStore keeps "+
-			"all tokens of a client in one list (client_id_to_access:) and reads all of it"),
+		inApplication("no-index", "Use JwtTokenStore or Spring Authorization Server with a database: RedisTokenStore "+
+			"keeps all tokens of a client in one list (client_id_to_access:) and reads all of it"),
 	},
 	"Flask-Caching": {
-		changed("own-database", "Give the cache its own database, where cache.clear() without a prefix is FLUSHDB, or "+
-			"use delete_many with known keys, or TTLs. With a prefix cache.clear() is KEYS flask_cache_* and DEL"),
+		inApplication("own-database", "Give the cache its own database, where cache.clear() without a prefix is "+
+			"FLUSHDB, or use delete_many with known keys, or TTLs. With a prefix cache.clear() is KEYS flask_cache_* "+
+			"and DEL"),
 	},
 	"Django": {
 		inSteps("Call cache.delete_pattern with itersize=1000 and cache.iter_keys, which walk by SCAN, and not "+
 			"cache.keys, which is KEYS", ""),
-		changed("clear-less", "Use a version per group (cache.incr_version), so that nothing has to be deleted"),
+		inApplication("clear-less", "Use a version per group (cache.incr_version), so that nothing has to be deleted"),
 	},
 	"Laravel": {
-		changed("clear-less", "Flush no cache tags (Cache::tags), which walks sets of keys: keys with a version, and "+
-			"php artisan cache:prune-stale-tags each hour. Redis::keys() only with few keys"),
+		inApplication("clear-less", "Flush no cache tags (Cache::tags), which walks sets of keys: keys with a "+
+			"version, and php artisan cache:prune-stale-tags each hour. Redis::keys() only with few keys"),
 	},
 	"connect-redis": {
-		changed("clear-less", "Do not call store.all(), ids(), length() and clear() in requests: they walk all "+
+		inApplication("clear-less", "Do not call store.all(), ids(), length() and clear() in requests: they walk all "+
 			"sessions"),
 	},
 	"Bull": {
-		changed("clear-less", "Set removeOnComplete: 1000 and removeOnFail: 1000, and give getJobs and clean an end: "+
-			"they and queue.obliterate walk whole queues"),
+		inApplication("clear-less", "Set removeOnComplete: 1000 and removeOnFail: 1000, and give getJobs and clean an "+
+			"end: they and queue.obliterate walk whole queues"),
 	},
 	"Celery": {
-		changed("clear-less", "Set a shorter result_expires, or ignore_result=True, and fewer queues per exchange, "+
-			"since each task reads the set of bindings"),
+		inApplication("clear-less", "Set a shorter result_expires, or ignore_result=True, and fewer queues per "+
+			"exchange, since each task reads the set of bindings"),
 	},
 }
 
@@ -135,17 +136,13 @@ func inSteps(text, since string) remedy.Step {
 	return remedy.Step{ID: "in-steps", Kind: remedy.Change, Text: text, Since: since, Restart: "the application"}
 }
 
-func changed(id, text string) remedy.Step {
-	return remedy.Step{ID: id, Kind: remedy.Change, Text: text, Restart: "the application"}
-}
-
 func frameworkFix(n *facts.Node, framework string, s account.Suspect) (fix []remedy.Step) {
 	fix = append(fix, frameworkFixes[framework]...)
 	if strings.HasPrefix(framework, "Spring") && len(fix) == 0 {
 		fix = append(fix, frameworkFixes["Spring Cache"]...)
 	}
 	if len(fix) == 0 {
-		fix = append(fix, changed("clear-less", fmt.Sprintf("Find the call of %s behind %s%s: usually one that "+
+		fix = append(fix, inApplication("clear-less", fmt.Sprintf("Find the call of %s behind %s%s: usually one that "+
 			"clears, counts or lists everything", framework, format.Name(s.Command),
 			caller.FromText(n, []account.Suspect{s}))))
 	}
@@ -168,10 +165,3 @@ var (
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-generated-by-slow-commands",
 	}
 )
-
-func frameworkSee(framework string) []string {
-	if strings.HasPrefix(framework, "Spring") {
-		return springPages
-	}
-	return walkPages
-}

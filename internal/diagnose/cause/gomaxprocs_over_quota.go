@@ -41,13 +41,9 @@ func runtimeInfoOf(n *facts.Node, pid int) (r runtimeInfo, ok bool) {
 	return r, ok && json.Unmarshal([]byte(s.Body), &r) == nil && (r.Go != "" || r.JVM)
 }
 
-// leastGoThreads is what Go chooses for the smallest quota.
+// leastGoThreads is what Go 1.25 and later choose for the smallest quota; else the quota rounded up.
 // Bound: library, adjustCgroupGOMAXPROCS of the Go runtime (1.25).
 const leastGoThreads = 2
-
-// fittingThreads is how many running threads fit a quota. Go 1.25 and later choose that many by themselves: the quota
-// rounded up, at least two (runtime, adjustCgroupGOMAXPROCS). With that many, throttling means a lack of quota.
-func fittingThreads(cores float64) float64 { return max(leastGoThreads, math.Ceil(cores)) }
 
 // extraThreads: besides the threads that run goroutines, a Go program has sysmon, and a thread or two that return from
 // a system call and find their place taken. With GOMAXPROCS 2 and a quota of 0.2 cores 2.2 threads were throttled
@@ -55,14 +51,8 @@ func fittingThreads(cores float64) float64 { return max(leastGoThreads, math.Cei
 // Bound: noted, with GOMAXPROCS 2 and 16.
 const extraThreads = 2
 
-// throttledTogether is how many threads of a process were throttled at once, on average while any was.
-func throttledTogether(t *hosts.Threads) float64 {
-	return float64(t.ThrottledNs) / float64(max(t.Throttled.TotalNs(), 1))
-}
-
 // overQuota is a process with a runtime that has more threads than fit its quota.
 type overQuota struct {
-	pid     int
 	cores   float64
 	cgroup  string
 	at      float64 // threads throttled at once
@@ -77,21 +67,25 @@ func overQuotaOf(n *facts.Node, t *hosts.Threads) (o overQuota, ok bool) {
 		return o, false
 	}
 	q := t.MainQuota()
-	o = overQuota{pid: t.PID, cores: q.Cores, cgroup: q.Cgroup, at: throttledTogether(t)}
-	if o.cores <= 0 {
-		if o.cores, o.cgroup = quotaOf(n, t.PID); o.cores <= 0 {
+	o = overQuota{cores: q.Cores, cgroup: q.Cgroup, at: float64(t.ThrottledNs) / float64(max(t.Throttled.TotalNs(), 1))}
+	if o.cores <= 0 { // the tap did not see whose it is
+		o.cgroup = hosts.CgroupPath(n.Case, t.PID)
+		quota, period, ok := quotaOf(n, o.cgroup)
+		if !ok {
 			return o, false
 		}
+		o.cores = quota / period
 	}
 	o.runtime, o.known = runtimeInfoOf(n, t.PID)
-	switch {
-	case o.known && o.runtime.JVM:
-		return o, o.at > fittingThreads(o.cores)+extraThreads && ownThreads(t) ||
-			float64(o.runtime.Procs) > fittingThreads(o.cores)
-	case o.known: // Go
-		return o, o.at > fittingThreads(o.cores)+extraThreads || o.width(n) > fittingThreads(o.cores)
+	fit := max(leastGoThreads, math.Ceil(o.cores)) // with that many, throttling means a lack of quota
+	switch many := o.at > fit+extraThreads; {
+	case !o.known:
+		return o, false // those of the application are its own business
+	case o.runtime.JVM:
+		return o, many && ownThreads(t) || float64(o.runtime.Procs) > fit
+	default: // Go
+		return o, many || o.width(n) > fit
 	}
-	return o, false // of unknown threads: those of the application are its own business
 }
 
 // width is how many threads a Go program runs at once according to its files; 0 where they do not say.
@@ -103,17 +97,6 @@ func (o overQuota) width(n *facts.Node) float64 {
 		return cpus
 	}
 	return 0
-}
-
-// quotaOf is the quota of a process's cgroup according to its files.
-func quotaOf(n *facts.Node, pid int) (cores float64, cgroup string) {
-	path := hosts.CgroupPath(n.Case, pid)
-	quota, _ := n.CgroupSeries(path, series.CgroupQuota).Last()
-	period, _ := n.CgroupSeries(path, series.CgroupPeriod).Last()
-	if path == "" || quota <= 0 || period <= 0 {
-		return 0, path
-	}
-	return quota / period, path
 }
 
 // runtimeThreads are the names of threads that a JVM creates in proportion to the CPUs that it sees; those of the
@@ -153,11 +136,7 @@ func explainMaxProcs(n *facts.Node) *Finding {
 		o.cores, o.cgroup, o.at, len(t.Throttled))
 	f.supportRuntime(n, o)
 	f.supportClientQuota(n, o.cgroup)
-	if run := n.ProcessSeries(c.PID, series.ClientCPU); len(run) >= 2 {
-		count, _ := n.ProcessSeries(c.PID, series.ClientThreads).Max()
-		f.support(recording.SourceHost, facts.Rate(run)/1e9, "cores",
-			"it used %.2f cores with %s", facts.Rate(run)/1e9, counted(count, "thread"))
-	}
+	f.supportCores(n, c.PID)
 	if o.cores < 1 {
 		f.doubt(recording.SourceTap, o.cores, "cores",
 			"with %.2f cores even a single thread would be throttled if it has more work than that: fewer "+

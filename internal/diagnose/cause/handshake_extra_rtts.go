@@ -22,10 +22,6 @@ var handshakeExtraRTTs = Cause{
 	Explain:    explainHandshakes,
 }
 
-// oneTrip is enough for a handshake: HELLO 3 AUTH user password SETNAME name, or one pipeline.
-// Bound: server, HELLO takes the password and the name in one command.
-const oneTrip = 1
-
 func explainHandshakes(n *facts.Node) *Finding {
 	callers := caller.Callers(n)
 	var found []*caller.Caller
@@ -35,8 +31,7 @@ func explainHandshakes(n *facts.Node) *Finding {
 	driven := connection.OpenedForKnownReason(n, callers)
 	for _, c := range callers {
 		greeted := c.ConnsWhere(func(k *caller.Conn) bool {
-			return k.HandshakeRoundTrips() > oneTrip &&
-				!k.OpenedAheadOfUse(c.RoundTripNs())
+			return k.HandshakeRoundTrips() > 1 && !k.OpenedAheadOfUse(c.RoundTripNs())
 		})
 		if len(greeted) < connection.MinRedials {
 			continue
@@ -45,7 +40,7 @@ func explainHandshakes(n *facts.Node) *Finding {
 		habit := connection.PoolCausesRedials(n, c)
 		for _, k := range greeted {
 			if habit || driven[k] {
-				extra += k.HandshakeRoundTripNs() * int64(k.HandshakeRoundTrips()-oneTrip)
+				extra += k.HandshakeRoundTripNs() * int64(k.HandshakeRoundTrips()-1)
 			} else { // only the application wants so many connections: all that they cost is their handshake
 				extra += k.OpeningNs()
 			}
@@ -73,10 +68,7 @@ func explainHandshakes(n *facts.Node) *Finding {
 		counted(work.Median, "call"))
 	f.support(recording.SourceTap, float64(len(fresh))/n.Seconds(), "per second",
 		"it opens %s connections per second", format.Rounded(float64(len(fresh))/n.Seconds()))
-	if len(found) > 1 {
-		f.support(recording.SourceTap, float64(len(found)), "processes",
-			"%d processes do so: %s", len(found), caller.CallerNames(found))
-	}
+	f.supportCallers(found)
 	f.doubtRemote(most)
 	f.blameLoads(n, found...)
 	f.FixSteps = append(oneClient(n), handshakeFix(n, caller.CommonHandshake(fresh))...)
@@ -89,29 +81,17 @@ func handshakeFix(n *facts.Node, ops string) (steps []remedy.Step) {
 		steps = append(steps, remedy.Steps(n, remedy.LeaveOutSetInfo, nil)...)
 	}
 	for _, o := range []struct{ op, id, text string }{
-		{
-			"CLIENT MAINT_NO", "leave-out-maint-notifications",
-			"No CLIENT MAINT_NOTIFICATIONS: go-redis MaintNotificationsConfig{Mode: " +
-				"maintnotifications.ModeDisabled}, Lettuce MaintNotificationsConfig.disabled(), redis-py " +
-				"MaintNotificationsConfig(enabled=False)",
-		},
-		{
-			"SELECT", "leave-out-select",
-			"No SELECT: use database 0, and one server or a prefix per application instead of databases",
-		},
-		{
-			"CLIENT SETNAME", "setname-in-hello",
-			"No CLIENT SETNAME: HELLO 3 AUTH user password SETNAME name does it in the same round trip",
-		},
-		{
-			"COMMAND", "update-library",
-			"Update the client library: an old one asks for COMMAND on each connection",
-		},
+		{"CLIENT MAINT_NO", "leave-out-maint-notifications", "No CLIENT MAINT_NOTIFICATIONS: go-redis " +
+			"MaintNotificationsConfig{Mode: maintnotifications.ModeDisabled}, Lettuce " +
+			"MaintNotificationsConfig.disabled(), redis-py MaintNotificationsConfig(enabled=False)"},
+		{"SELECT", "leave-out-select", "No SELECT: use database 0, and one server or a prefix per application " +
+			"instead of databases"},
+		{"CLIENT SETNAME", "setname-in-hello", "No CLIENT SETNAME: HELLO 3 AUTH user password SETNAME name does it " +
+			"in the same round trip"},
+		{"COMMAND", "update-library", "Update the client library: an old one asks for COMMAND on each connection"},
 	} {
 		if strings.Contains(ops, o.op) {
-			steps = append(steps, remedy.Step{
-				ID: o.id, Kind: remedy.Change, Text: o.text, Restart: "the application",
-			})
+			steps = append(steps, inApplication(o.id, o.text))
 		}
 	}
 	return steps

@@ -1,9 +1,12 @@
 package cause
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -47,18 +50,16 @@ func retriesOf(c *caller.Caller, unanswered map[*caller.Conn]bool) retries {
 			a.waitNs += k.IdleNs
 		}
 	}
-	slices.SortStableFunc(a.unanswered,
-		func(x, y *caller.Conn) int { return int(max(-1, min(1, x.CloseNs-y.CloseNs))) })
+	slices.SortStableFunc(a.unanswered, func(x, y *caller.Conn) int { return cmp.Compare(x.CloseNs, y.CloseNs) })
 	taken := map[*caller.Conn]bool{}
 	for _, k := range a.unanswered {
 		for _, next := range c.Conns { // in order of their start
-			if from := next.OpenNs - next.DialNs; from < k.CloseNs || from > k.CloseNs+longestPause || taken[next] ||
-				!beganWith(next, k) {
-				continue
+			pause := next.OpenNs - next.DialNs - k.CloseNs
+			if pause >= 0 && pause <= longestPause && !taken[next] && beganWith(next, k) {
+				taken[next] = true
+				a.followed = append(a.followed, retry{k, next, pause})
+				break
 			}
-			taken[next] = true
-			a.followed = append(a.followed, retry{k, next, next.OpenNs - next.DialNs - k.CloseNs})
-			break
 		}
 	}
 	if a.byChance() {
@@ -81,13 +82,11 @@ func (a retries) byChance() bool {
 
 // pause is the time from giving up to the next dial.
 func (a retries) pause() facts.Percentiles {
-	var to []*caller.Conn
-	by := map[*caller.Conn]int64{}
+	var ns []int64
 	for _, p := range a.followed {
-		to = append(to, p.to)
-		by[p.to] = p.pauseNs
+		ns = append(ns, p.pauseNs)
 	}
-	return caller.PercentilesOf(to, func(k *caller.Conn) int64 { return by[k] })
+	return facts.PercentilesOfNs(ns)
 }
 
 // longestPause before another attempt: redis-py 6 and 7 limit theirs to 10 s, the longest default of the known
@@ -122,15 +121,9 @@ func (a retries) longestChain() int {
 func explainRetries(n *facts.Node) *Finding {
 	callers := caller.Callers(n)
 	unanswered := connection.NeverAnswered(n, callers)
-	lost := map[string]bool{}
 	for _, s := range connection.UnansweredRequests(n) {
-		if s.Retransmits >= connection.UnansweredRetransmits {
-			lost[s.Client] = true // the request itself was lost
-		}
-	}
-	for k := range unanswered {
-		if lost[k.Client] {
-			delete(unanswered, k)
+		if s.Retransmits >= connection.UnansweredRetransmits { // the request itself was lost
+			maps.DeleteFunc(unanswered, func(k *caller.Conn, _ bool) bool { return k.Client == s.Client })
 		}
 	}
 	var worst retries
@@ -161,10 +154,7 @@ func explainRetries(n *facts.Node) *Finding {
 		return nil
 	}
 	age := f.supportRetries(n, worst)
-	if len(found) > 1 {
-		f.support(recording.SourceTap, float64(len(found)), "processes",
-			"%d processes do so: %s", len(found), caller.CallerNames(found))
-	}
+	f.supportCallers(found)
 	f.doubtRemote(worst.Caller)
 	f.blameLoads(n, found...)
 	f.FixSteps = retriesFix(n, age, found)
@@ -196,7 +186,7 @@ func (f *Finding) supportRetries(n *facts.Node, a retries) facts.Percentiles {
 			"command of the same length, %s later (%s to %s)", len(a.followed), format.Brief(pause.Median),
 		format.Brief(pause.P10),
 		format.Brief(pause.P90))
-	if most := a.longestChain(); most > firstRetry {
+	if most := a.longestChain(); most >= degree.Several {
 		f.support(recording.SourceTap, float64(most), "attempts",
 			"up to %d attempts in a row: at least %s in one call", most, format.Brief(int64(most-1)*age.Median))
 	}
@@ -205,16 +195,11 @@ func (f *Finding) supportRetries(n *facts.Node, a retries) facts.Percentiles {
 	return age
 }
 
-// firstRetry: chains with more attempts than a call and one retry are worth a line.
-// Bound: arithmetic, it decides what is listed.
-const firstRetry = 2
-
 func retriesFix(n *facts.Node, timeout facts.Percentiles, of []*caller.Caller) []remedy.Step {
-	return append([]remedy.Step{{
-		ID: "past-the-proxy", Kind: remedy.Change, Restart: "the application",
-		Text: "Find out what loses the replies, a proxy, a balancer or a firewall on the path, and let callers use " +
-			"the server's own address until it is repaired",
-	}}, offered(n, remedy.BoundRetries, nil, fmt.Sprintf("Decide how long a whole call may take, and "+
+	return append([]remedy.Step{
+		inApplication("past-the-proxy", "Find out what loses the replies, a proxy, a balancer or a firewall on the "+
+			"path, and let callers use the server's own address until it is repaired"),
+	}, offered(n, remedy.BoundRetries, nil, fmt.Sprintf("Decide how long a whole call may take, and "+
 		"make timeout x attempts + pauses fit: with %s and 3 retries it is at least %s", format.Brief(timeout.Median),
 		format.Brief(4*timeout.Median)), of...)...)
 }

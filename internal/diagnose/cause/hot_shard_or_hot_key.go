@@ -6,15 +6,14 @@ import (
 	"strconv"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
-	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
-	"slowpath/internal/recording/series"
 	"slowpath/internal/stats"
 )
 
@@ -27,26 +26,23 @@ var hotShard = Cause{
 	Explain: explainHotShard,
 }
 
-// hotTimes: a node that does at least this many times the median of its peers is hot.
-// Bound: guess.
-const hotTimes = 2.0
-
 // work is what a node of a cluster does, and how many slots it has.
 type work struct {
 	node      *facts.Node
 	cores     float64 // of its main thread
+	source    string  // of these
 	perSecond float64 // commands, without those of this watch
 	slots     int
 }
 
 func explainHotShard(n *facts.Node) *Finding {
 	own, peers := workOfCluster(n)
-	if len(peers) == 0 {
+	if own.node == nil || len(peers) == 0 {
 		return nil
 	}
 	cores := medianWork(peers, func(w work) float64 { return w.cores })
 	ops := medianWork(peers, func(w work) float64 { return w.perSecond })
-	if own.cores < hotTimes*cores {
+	if own.cores < degree.Several*cores {
 		return nil // all are busy
 	}
 	busy := saturation(n)
@@ -57,22 +53,13 @@ func explainHotShard(n *facts.Node) *Finding {
 		SlowCalls: busy.SlowCalls, Of: busy.Of, Claims: busy.Claims, Grade: Counted, Doubts: busy.Doubts,
 		Culprits: busy.Culprits,
 	}
-	f.support(own.source(), own.cores, "cores",
+	f.support(own.source, own.cores, "cores",
 		"its main thread used %.2f cores; the median of its %s is %.2f", own.cores, counted(len(peers), "peer"), cores)
-	switch {
-	case own.perSecond >= hotTimes*ops:
-		f.support(recording.SourceServer, own.perSecond, "per second",
-			"it served %.0f commands per second; the median of its peers is %.0f", own.perSecond, ops)
-	default:
-		f.support(recording.SourceServer, own.perSecond, "per second",
-			"it served %.0f commands per second (median of its peers: %.0f): not more commands, but "+
-				"more expensive ones: %s per command, %s there", own.perSecond, ops,
-			format.Brief(int64(1e9*own.cores/max(own.perSecond, 1))), format.Brief(int64(1e9*cores/max(ops, 1))))
-	}
+	f.support(recording.SourceServer, own.perSecond, "per second",
+		"it served %.0f commands per second, of %s each; the median of its peers is %.0f, of %s", own.perSecond,
+		format.Brief(int64(1e9*own.cores/max(own.perSecond, 1))), ops, format.Brief(int64(1e9*cores/max(ops, 1))))
 	uneven := f.supportSlots(own, peers, cores)
 	hot := f.weighSlotUse(n)
-	f.supportHotCommand(n, own, peers)
-	f.supportBusiest(n)
 	f.supportAlone(n)
 	f.Evidence = append(f.Evidence, busy.Evidence...)
 	f.Against = append(f.Against, busy.Against...)
@@ -92,12 +79,12 @@ func workOfCluster(n *facts.Node) (own work, peers []work) {
 		if !known || is != primary {
 			continue
 		}
-		cores, _, ok := mainthread.MainCores(one)
+		cores, source, ok := mainthread.MainCores(one)
 		if !ok {
 			continue
 		}
 		w := work{
-			node: one, cores: cores,
+			node: one, cores: cores, source: source,
 			perSecond: max(mainthread.CommandsPerSecond(one)-connection.OwnCommandsPerSecond(one), 0),
 			slots:     nodes.SlotsBefore(one),
 		}
@@ -107,19 +94,17 @@ func workOfCluster(n *facts.Node) (own work, peers []work) {
 			peers = append(peers, w)
 		}
 	}
-	if own.node == nil {
-		return own, nil
-	}
 	return own, peers
 }
 
 // roleOf says whether this node is a master with slots, or a replica; known is false where it is neither, or did not
 // report it.
 func roleOf(n *facts.Node) (primary, known bool) {
-	if len(nodes.ClusterViews(n)) == 0 {
+	views := nodes.ClusterViews(n)
+	if len(views) == 0 {
 		return false, false
 	}
-	v := nodes.ClusterViews(n)[len(nodes.ClusterViews(n))-1]
+	v := views[len(views)-1]
 	me, ok := v.Map.Node(v.SelfID)
 	return me.Primary, ok && (!me.Primary || len(me.Ranges) > 0)
 }
@@ -134,41 +119,25 @@ func medianWork(ws []work, of func(work) float64) float64 {
 	return stats.MedianUpper(all)
 }
 
-func (w work) source() string {
-	_, source, _ := mainthread.MainCores(w.node)
-	return source
-}
-
-// leastCores guards a division.
-// Bound: arithmetic, a guard.
-const leastCores = 1e-3
-
 // supportSlots distinguishes hot keys from many slots.
 func (f *Finding) supportSlots(own work, peers []work, cores float64) (uneven bool) {
 	if own.slots == 0 {
 		return false
 	}
 	slots := medianWork(peers, func(w work) float64 { return float64(w.slots) })
-	times := float64(own.slots) / max(slots, 1)
-	if times*hotTimes > own.cores/max(cores, leastCores) && times > 1 {
-		f.support(recording.SourceServer, float64(own.slots), "slots",
-			"it has %s, the median of its peers is %s: so it has that many more keys", counted(own.slots, "slot"),
-			format.Thousands(slots))
-		return true
+	times, load := float64(own.slots)/max(slots, 1), own.cores/max(cores, 1e-9)
+	uneven = times > 1 && times > degree.Most*load
+	what := "it has no more keys, but some are requested far more than others, or share a hash tag"
+	switch {
+	case uneven:
+		what = "so it has that many more keys"
+	case nodes.SlotUseOf(own.node).Usec > 0:
+		what = "it has no more keys" // which slots have the load was counted
 	}
-	why := ", but some are requested far more than others, or share a hash tag"
-	if nodes.SlotUseOf(own.node).Usec > 0 {
-		why = "" // which slots have the load was counted
-	}
-	f.support(recording.SourceServer, float64(own.slots), "slots",
-		"it has %s, the median of its peers is %s: it has no more keys%s", counted(own.slots, "slot"),
-		format.Thousands(slots), why)
-	return false
+	f.support(recording.SourceServer, float64(own.slots), "slots", "it has %s, the median of its peers is %s: %s",
+		counted(own.slots, "slot"), format.Thousands(slots), what)
+	return uneven
 }
-
-// listedSlots are the slots that are named, at most.
-// Bound: arithmetic, the size of a list.
-const listedSlots = 3
 
 // weighSlotUse names the slots that take most of the node's time, where it counts that: a hot key or hash tag is in
 // one of them. It returns them.
@@ -185,7 +154,7 @@ func (f *Finding) weighSlotUse(n *facts.Node) []recording.SlotUse {
 		return nil
 	}
 	var names []string
-	for _, slot := range hot[:min(len(hot), listedSlots)] {
+	for _, slot := range hot[:min(len(hot), degree.Listed)] {
 		names = append(names, fmt.Sprintf("%d with %s", slot.Slot, counted(slot.Keys, "key")))
 	}
 	list := strings.Join(names, ", ")
@@ -198,47 +167,12 @@ func (f *Finding) weighSlotUse(n *facts.Node) []recording.SlotUse {
 	return hot
 }
 
-// supportHotCommand names the command that it serves more than its peers.
-func (f *Finding) supportHotCommand(n *facts.Node, own work, peers []work) {
-	top := mainthread.TopCommand(n)
-	if top.Calls == 0 {
-		return
-	}
-	calls := series.CommandCalls(series.InCommandstats(top.Name))
-	there := medianWork(peers, func(w work) float64 { return w.node.PerSecond(calls) })
-	f.support(recording.SourceServer, n.PerSecond(calls), "per second",
-		"most of its time goes to %s: %.0f per second; the median of its peers is %.0f", top.Name, n.PerSecond(calls),
-		there)
-}
-
-// supportBusiest names the caller with the most calls to it.
-func (f *Finding) supportBusiest(n *facts.Node) {
-	users := caller.ClientCallers(n)
-	if len(users) == 0 {
-		return
-	}
-	most, all := users[0], int64(0)
-	for _, c := range users {
-		all += c.AppCalls()
-		if c.AppCalls() > most.AppCalls() {
-			most = c
-		}
-	}
-	if most.AppCalls() > 0 {
-		f.support(recording.SourceTap, float64(most.AppCalls()), "calls",
-			"%.0f %% of the calls to it that were seen are of %s", 100*float64(most.AppCalls())/float64(max(all, 1)),
-			most.Name)
-	}
-}
-
 func hotShardFix(n *facts.Node, uneven bool, hot []recording.SlotUse) []remedy.Step {
 	const (
 		moves = "keys are moved one after the other: calls get ASK and MOVED meanwhile, and big keys block two nodes"
 		list  = "CLUSTER SLOT-STATS ORDERBY CPU-USEC LIMIT 10 DESC"
 	)
-	addNodes := remedy.Step{
-		ID: "add-nodes", Kind: remedy.Change, Text: "Add nodes, and move some of its slots to them",
-	}
+	addNodes := change("add-nodes", "Add nodes, and move some of its slots to them")
 	switch {
 	case uneven:
 		return []remedy.Step{{
@@ -270,15 +204,12 @@ func hotShardFix(n *facts.Node, uneven bool, hot []recording.SlotUse) []remedy.S
 	for i := range fix {
 		fix[i].Or = i > 0
 	}
-	return append([]remedy.Step{{
-		ID: "cache-in-callers", Kind: remedy.Change, Restart: "the application",
-		Text: "Cache " + which + " in the callers, for seconds, or with the server's invalidation (CLIENT " +
-			"TRACKING, Redis 6.0)" + find,
-	}, {
-		ID: "split-hot-key", Kind: remedy.Change, Restart: "the application",
-		Text: "Split a hot key, KEY:{0} to KEY:{15}: write to all or to a random one, read from one. Drop a hash tag " +
-			"that many keys share",
-	}}, fix...)
+	return append([]remedy.Step{
+		inApplication("cache-in-callers", "Cache "+which+" in the callers, for seconds, or with the server's "+
+			"invalidation (CLIENT TRACKING, Redis 6.0)"+find),
+		inApplication("split-hot-key", "Split a hot key, KEY:{0} to KEY:{15}: write to all or to a random one, read "+
+			"from one. Drop a hash tag that many keys share"),
+	}, fix...)
 }
 
 // slotStats reports whether the server has CLUSTER SLOT-STATS: Valkey from 8.0, Redis from 8.2.

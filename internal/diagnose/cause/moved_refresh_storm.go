@@ -43,7 +43,7 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 			busiest, asked, worst = n, one, one.Usec
 		}
 	}
-	if busiest == nil || calls < minRefreshRate*c.Seconds() || asked.Command == "" {
+	if busiest == nil || calls < degree.Many || asked.Command == "" {
 		return nil
 	}
 	if !r.ErrorsCounted {

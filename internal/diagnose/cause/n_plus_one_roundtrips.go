@@ -37,7 +37,7 @@ func explainNPlusOne(n *facts.Node) *Finding {
 		return f
 	}
 	kept, ok := n.Ledger.Path(n.Address, "kept")
-	if !ok || kept.Calls < floorCalls || kept.MinNs < tripNs || kept.P50Ns > floorSteady*kept.MinNs {
+	if !ok || kept.Calls < floorCalls || kept.MinNs < tripNs || kept.P50Ns > 2*kept.MinNs {
 		return nil // the path is not most of a call's time
 	}
 	work := mainthread.ProbeWorkNs(n)

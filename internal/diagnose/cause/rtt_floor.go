@@ -35,7 +35,7 @@ func explainFloor(n *facts.Node) *Finding {
 		return capturedFloor(n, p)
 	}
 	kept, ok := n.Ledger.Path(n.Address, "kept")
-	if !ok || kept.Calls-kept.Unsent < floorCalls || kept.MinNs < n.NoticedNs() || kept.P50Ns > floorSteady*kept.MinNs {
+	if !ok || kept.Calls-kept.Unsent < floorCalls || kept.MinNs < n.NoticedNs() || kept.P50Ns > 2*kept.MinNs {
 		return nil
 	}
 	if hosts.PathQueueOf(n).ConnectNs > 0 {
@@ -86,7 +86,7 @@ func explainFloor(n *facts.Node) *Finding {
 // longer than anybody notices.
 func CapturedFloor(n *facts.Node) (p hosts.CapturedPath, ok bool) {
 	p = hosts.CapturedPathOf(n)
-	return p, p.Calls >= floorCalls && p.MinNs >= n.NoticedNs() && p.P50Ns <= floorSteady*p.MinNs
+	return p, p.Calls >= floorCalls && p.MinNs >= n.NoticedNs() && p.P50Ns <= 2*p.MinNs
 }
 
 // capturedFloor finds distance in a packet capture of the clients' end: the server's kernel answers a SYN by itself, so
