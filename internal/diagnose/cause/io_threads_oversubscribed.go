@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/facts/mainthread"
@@ -24,19 +25,6 @@ var ioThreadsOversubscribed = Cause{
 	Explain: explainIOThreads,
 }
 
-const (
-	ioThreadsWait = 0.2 // of their demand for CPU. Bound: guess.
-	// withinQuota: a main thread that runs for less than this share of the quota is throttled for its I/O threads.
-	// Bound: guess.
-	withinQuota = 0.8
-	// minThreadsCores is the least CPU time of all I/O threads together, by INFO, that shows that they run.
-	// Bound: guess.
-	minThreadsCores = 0.2
-	// spinningShare: threads that never sleep and get less than this share of a core each wait for CPUs.
-	// Bound: guess.
-	spinningShare = 0.7
-)
-
 func explainIOThreads(n *facts.Node) *Finding {
 	t := hosts.IOThreadsOf(n)
 	if t.Configured <= 1 {
@@ -46,14 +34,13 @@ func explainIOThreads(n *facts.Node) *Finding {
 		return ioThreadsByInfo(n, t)
 	}
 	main, _ := mainthread.DemandOf(n)
-	if float64(t.Configured) < t.CPUs || t.Run < minIOThreadCores || t.Wait/max(t.Total(),
-		1e-9) < ioThreadsWait &&
-		!t.ByQuota {
+	if float64(t.Configured) < t.CPUs || t.Run < degree.Part || t.Wait < degree.Part*t.Total() && !t.ByQuota {
 		return nil
 	}
+	usedQuota := t.ByQuota && t.Run > main.Run // the main thread alone would not have used it up
 	cl := n.Claim(func(_ account.Account, s account.Segment) bool {
-		return s.Actor == account.Server && (s.State == account.RunQueue || s.State == account.Throttled && t.ByQuota &&
-			main.Run < withinQuota*t.CPUs) || facts.IsUnexplainedWait(s)
+		return s.Actor == account.Server && (s.State == account.RunQueue || s.State == account.Throttled && usedQuota) ||
+			facts.IsUnexplainedWait(s)
 	})
 	f := finding(n, cl)
 	others := mainthread.TotalNeighbourCores(n)
@@ -97,8 +84,8 @@ func ioThreadsByInfo(n *facts.Node, t hosts.IOThreads) *Finding {
 	all := n.PerSecond(series.UsedCPUUser) + n.PerSecond(series.UsedCPUSys)
 	main := n.PerSecond(series.UsedCPUUserMainThread) + n.PerSecond(series.UsedCPUSysMainThread)
 	q, ok := n.Queue()
-	if active == 0 || main == 0 || all-main < minThreadsCores || all > spinningShare*float64(t.Configured) ||
-		!ok || q.Share() < mostlyQueued {
+	if active == 0 || main == 0 || all-main < degree.Part || all > degree.Most*float64(t.Configured) || !ok ||
+		q.Share() < mostlyQueued {
 		return nil
 	}
 	f := finding(n, n.UnexplainedWaits())

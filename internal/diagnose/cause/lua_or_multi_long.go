@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/mainthread"
@@ -69,15 +70,11 @@ func (f *Finding) supportInner(n *facts.Node, s account.Suspect) {
 			name, most = command, d
 		}
 	}
-	if per := most / runs; per >= manyInner {
+	if per := most / runs; per >= degree.Many {
 		f.support(recording.SourceServer, per, "calls",
 			"commandstats: %.0f calls of %s for each %s", per, strings.ToUpper(name), s.Command)
 	}
 }
-
-// manyInner calls of one command in each script are worth a line.
-// Bound: arithmetic, it decides what is listed.
-const manyInner = 50
 
 // killScript ends the script that runs now.
 func killScript(n *facts.Node, command string) remedy.Step {

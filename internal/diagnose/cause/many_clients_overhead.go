@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/mainthread"
@@ -21,15 +22,6 @@ var manyClientsOverhead = Cause{
 	Explain: explainManyClients,
 }
 
-const (
-	// crowd is how many calls are queued at a time for their number to be the problem.
-	// Bound: guess.
-	crowd = 2000
-	// crowdPart: this part of the clients, at least, waits at a time where their number is the problem.
-	// Bound: guess.
-	crowdPart = 4
-)
-
 func explainManyClients(n *facts.Node) *Finding {
 	clients, _ := n.Series(series.ConnectedClients).Max()
 	if clients < mainthread.ManyClients {
@@ -40,7 +32,7 @@ func explainManyClients(n *facts.Node) *Finding {
 			mainthread.GrowsWithClients(n, s.Command)
 	})
 	queued := queuedCalls(n)
-	crowded := queued >= crowd && queued >= clients/crowdPart
+	crowded := queued >= degree.Most*clients
 	if !h.Matters() && !crowded {
 		return nil
 	}

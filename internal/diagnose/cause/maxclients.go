@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/hosts"
@@ -98,10 +99,6 @@ func clientLimit(n *facts.Node) int {
 	return n.ConfigInt("maxclients")
 }
 
-// mostOfCrowd is the part of all connections from which whoever has them is a culprit.
-// Bound: arithmetic, it decides who is listed.
-const mostOfCrowd = 0.25
-
 // blameCrowds adds who has so many connections that there are few for others.
 func (f *Finding) blameCrowds(crowds []caller.Crowd) {
 	all := 0
@@ -109,7 +106,7 @@ func (f *Finding) blameCrowds(crowds []caller.Crowd) {
 		all += c.Connections
 	}
 	for _, c := range crowds {
-		if float64(c.Connections) >= mostOfCrowd*float64(all) {
+		if float64(c.Connections) >= degree.Part*float64(all) {
 			f.Blame(c.Who.Culprit(fmt.Sprintf("%d of %s", c.Connections, format.Count(all, "connection"))))
 		}
 	}
@@ -132,7 +129,7 @@ func crowdOf(n *facts.Node) string {
 	for _, h := range facts.KeysByValue(counts.Host) {
 		out = append(out, fmt.Sprintf("%s (%d)", h, counts.Host[h]))
 	}
-	return strings.Join(out[:min(len(out), 3)], ", ")
+	return strings.Join(out[:min(len(out), degree.Listed)], ", ")
 }
 
 // spareFiles are the descriptors that the server keeps for itself (server.c, CONFIG_MIN_RESERVED_FDS).

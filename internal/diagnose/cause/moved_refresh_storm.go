@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/facts/nodes"
@@ -21,11 +22,6 @@ var movedRefreshStorm = Cause{
 	Explain: func(*facts.Node) *Finding { return nil }, // a caller that gets MOVED from one node asks another
 	Whole:   explainMoved,
 }
-
-// movedPolls is the least number of polls in which MOVED had risen: after a single change clients get MOVED only
-// briefly.
-// Bound: guess.
-const movedPolls = 3
 
 func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	r := nodes.RedirectsOf(c)
@@ -49,8 +45,8 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 		return movedUncounted(c, busiest, asked)
 	}
 	if r.Moved < minRedirects || r.Moved < minRedirectShare*(r.DataCalls+r.Moved) || !asked.FollowsMoved() ||
-		pollsWith(c, series.ErrorCount("MOVED")) < movedPolls {
-		return nil
+		pollsWith(c, series.ErrorCount("MOVED")) < degree.Several {
+		return nil // after a single change clients get MOVED only briefly
 	}
 	in := nodes.InlineFetches(c)
 	if asked.Share < nodes.MinRefreshShare && in.WaitsForMap(r.Moved) {

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/remedy"
@@ -19,13 +20,9 @@ var multiplexBigReply = Cause{
 	Explain: explainBigReply,
 }
 
-// bigReply is the size from which a reply takes notable time to send: 100 kB are 1 ms at 1 Gbit/s (values should stay
-// below it: "Large key values" of Azure's best practices). What waits behind it must be smaller, or it is a big reply
-// itself.
-const (
-	bigReply = 100_000 // Bound: guess, 1 ms at 1 Gbit/s, and the advice of Azure.
-	smaller  = 10      // times. Bound: guess.
-)
+// bigReply is the size from which a reply takes notable time to send: 100 kB are 1 ms at 1 Gbit/s.
+// Bound: library, the longest value that the best practices of Azure advise ("Large key values").
+const bigReply = 100_000
 
 func explainBigReply(n *facts.Node) *Finding {
 	big := map[string][]recording.Call{} // by connection, in order of their start
@@ -96,12 +93,13 @@ func passing(s account.Segment) bool {
 		s.State == account.Send)
 }
 
-// ahead finds the big reply that a call waited for: requested before, still in flight, and received before.
+// ahead finds the big reply that a call waited for: requested before, still in flight, and received before. What waits
+// behind it is smaller, or it is a big reply itself.
 func ahead(big []recording.Call, c recording.Call) (recording.Call, bool) {
 	i := sort.Search(len(big), func(i int) bool { return big[i].StartNs > c.StartNs })
 	for i--; i >= 0; i-- {
 		if b := big[i]; b.ID != c.ID && b.EndNs > c.StartNs && b.EndNs <= c.EndNs &&
-			b.ReplyBytes >= smaller*max(c.ReplyBytes, 1) {
+			b.ReplyBytes >= degree.Many*max(c.ReplyBytes, 1) {
 			return b, true
 		}
 	}

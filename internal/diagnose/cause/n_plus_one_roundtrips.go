@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/hosts"
@@ -19,25 +20,14 @@ var nPlusOneRoundtrips = Cause{
 	Explain: explainNPlusOne,
 }
 
-// Bounds of a chain of round trips. Below a millisecond, in one data centre or on one host, a busy connection proves
-// nothing: a pool that hands out the last one used keeps one busy however independent the requests are.
-const (
-	tripNs      = floorNs
-	mostlyWaits = 0.5 // of the time: its caller waits more than it works. Bound: majority, of the time.
-	chainCalls  = 10  // per second: a request may well make this many dependent calls. Bound: guess.
-	// oneAtATime: of the path's round trip: a call takes at least this where calls do not overlap.
-	// Bound: guess.
-	oneAtATime  = 0.7
-	notQueueing = 2.0 // times the round trip: a call takes at most this. Bound: guess.
-	dependent   = 0.8 // of the calls are sent right after the reply before: the caller waits for it. Bound: guess.
-)
-
 func explainNPlusOne(n *facts.Node) *Finding {
 	if f := explainChains(n); f != nil {
 		return f
 	}
 	kept, ok := n.Ledger.Path(n.Address, "kept")
-	if !ok || kept.Calls < floorCalls || kept.MinNs < tripNs || kept.P50Ns > floorSteady*kept.MinNs {
+	// Below a millisecond, in one data centre or on one host, a busy connection proves nothing: a pool that hands out the
+	// last one used keeps one busy however independent the requests are.
+	if !ok || kept.Calls < floorCalls || kept.MinNs < floorNs || kept.P50Ns > floorSteady*kept.MinNs {
 		return nil // the path is not most of a call's time
 	}
 	work := mainthread.ProbeWorkNs(n)
@@ -50,7 +40,7 @@ func explainNPlusOne(n *facts.Node) *Finding {
 	for _, c := range caller.Timelines(n) {
 		share, counted := promptShare(c)
 		k := chain(c, kept.MinNs, leastWait(counted))
-		if k.Calls == 0 || counted && share < dependent || caller.InTurns(n, c.PID(), c.Conn) {
+		if k.Calls == 0 || counted && share < degree.NearlyAll || caller.InTurns(n, c.PID(), c.Conn) {
 			continue
 		}
 		sure = sure && counted
@@ -62,7 +52,7 @@ func explainNPlusOne(n *facts.Node) *Finding {
 		return nil
 	}
 	f := &Finding{Of: n.Ledger.Calls()}
-	avoidable := (1 - 1.0/chainCalls) * float64(waits)
+	avoidable := (1 - 1.0/degree.Many) * float64(waits)
 	f.lose(n, facts.LostInCalls, avoidable, 0)
 	who := facts.NameCounts{}
 	for _, c := range chains {
@@ -122,7 +112,7 @@ func explainChains(n *facts.Node) *Finding {
 	}
 	f.doubt(recording.SourceTap, 0, "", "that one request needs them all is inferred from their pace")
 	f.blameLoads(n, k.Callers...)
-	f.adviseBatches(k.Ns/k.Calls >= tripNs)
+	f.adviseBatches(k.Ns/k.Calls >= floorNs)
 	return f
 }
 
@@ -180,7 +170,7 @@ func leastWait(counted bool) float64 {
 	if counted {
 		return facts.MinShare
 	}
-	return mostlyWaits
+	return degree.Most
 }
 
 // chain is the use of a connection if it had one call after the other in flight, for at least a share of the time from
@@ -195,8 +185,9 @@ func chain(l caller.ConnTimeline, trip int64, least float64) (sum caller.Timelin
 	}
 	all := float64(sum.InFlightNs + sum.IdleNs)
 	each := float64(sum.InFlightNs) / float64(max(sum.Calls, 1))
-	if float64(sum.InFlightNs) < least*all || float64(sum.Calls) < chainCalls*float64(sum.ToNs-sum.FromNs)/1e9 ||
-		each < oneAtATime*float64(trip) || each > notQueueing*float64(trip) {
+	overlap, queue := each < degree.NearlyAll*float64(trip), float64(trip) < degree.Most*each
+	if float64(sum.InFlightNs) < least*all || overlap || queue ||
+		float64(sum.Calls) < degree.Many*float64(sum.ToNs-sum.FromNs)/1e9 {
 		return caller.TimelineStep{}
 	}
 	return sum

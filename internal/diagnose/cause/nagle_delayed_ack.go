@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -27,13 +28,6 @@ const (
 	// Bound: kernel, TCP_DELACK_MIN, 40 ms, less 1 ms for the way.
 	delackMinNs = int64(39e6)
 	delackMaxNs = int64(51e6) // Bound: kernel, TCP_DELACK_MIN and a tick at HZ=100, and 1 ms for the way.
-	// steadyPart: so many of the requests that were late, at least, are late by that. A program that pauses while it
-	// writes a request may pause for any time.
-	// Bound: guess.
-	steadyPart = 0.8
-	// shortTrip: calls that take more than this part of the delay prove nothing by taking about as long.
-	// Bound: guess.
-	shortTrip = 4
 )
 
 // lateRequest is the time of a call from when its request was begun to its arrival. Time when the process at either end
@@ -70,8 +64,8 @@ func nagledConns(n *facts.Node, tripNs int64) nagled {
 			delayed[a.Call.Conn]++
 		}
 	}
-	for conn, many := range delayed {
-		if float64(many) >= steadyPart*float64(late[conn]) && g.sockets[conn] != recording.NagleOff {
+	for conn, many := range delayed { // a program that pauses while it writes a request may pause for any time
+		if float64(many) >= degree.NearlyAll*float64(late[conn]) && g.sockets[conn] != recording.NagleOff {
 			g.conns[conn] = true
 		}
 	}
@@ -101,7 +95,7 @@ func explainNagle(n *facts.Node) *Finding {
 	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok {
 		baseline = kept.P50Ns
 	}
-	if baseline*shortTrip >= delackMinNs {
+	if degree.Several*baseline >= delackMinNs {
 		return nil // on a path as slow as that, 40 ms prove nothing
 	}
 	g := nagledConns(n, baseline)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -33,9 +34,8 @@ const (
 	// second for a busy machine. Lettuce and PHP wait 60 s by default, which no user request survives either.
 	// Bound: library, 5 s of go-redis, redis-py and StackExchange.Redis, and a second.
 	timeoutsEndBy = int64(6e9)
-	// stillAnswers: the server answered a call within this time before the end of the watch; it was asked each second.
-	// Bound: slowpath, three times PollIntervalNs.
-	stillAnswers = int64(3e9)
+	// stillAnswers: the server answered a call within this time before the end of the watch.
+	stillAnswers = int64(degree.Several * facts.PollIntervalNs)
 )
 
 // hang is a connection with a caller that still waits for a reply at the end of the watch.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/mainthread"
@@ -22,16 +23,10 @@ var oversizedPipeline = Cause{
 	Explain: explainOversized,
 }
 
-const (
-	// readBytes is what a server reads at once (PROTO_IOBUF_LEN of server.h): a read of this length was not the last of
-	// its batch.
-	// Bound: server, PROTO_IOBUF_LEN.
-	readBytes = 16 << 10
-	// batchGapNs ends a batch with a full last read: a connection with more input is read again sooner, unless
-	// something else holds the loop, and then that is what matters.
-	// Bound: guess.
-	batchGapNs = int64(250e6)
-)
+// readBytes is what a server reads at once (PROTO_IOBUF_LEN of server.h): a read of this length was not the last of its
+// batch.
+// Bound: server, PROTO_IOBUF_LEN.
+const readBytes = 16 << 10
 
 // batch is what one connection sent at once.
 type batch struct {
@@ -89,7 +84,7 @@ func batches(n *facts.Node) []*batch {
 		}
 		name, _, _ := strings.Cut(d.Op, " ")
 		multi := d.Args > mainthread.MinOversizedBatch && mainthread.MultiKeyCommands[name]
-		if !d.Sends && (b == nil || multi || b.multi || !b.more || e.TimeNs-b.lastNs() > batchGapNs) {
+		if !d.Sends && (b == nil || multi || b.multi || !b.more || e.TimeNs-b.lastNs() > int64(degree.Long)) {
 			b = &batch{client: d.Client, multi: multi, ops: facts.NameCounts{}}
 			open[d.Client] = b
 			out = append(out, b)

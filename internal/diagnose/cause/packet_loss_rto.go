@@ -2,6 +2,7 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/facts/hosts"
@@ -20,10 +21,6 @@ var packetLossRTO = Cause{
 	Explain: explainLoss,
 }
 
-// mostlyBusy: a main thread that is busy for this share of the time keeps calls waiting itself.
-// Bound: guess, M/M/1 at 0.8: four calls are in the system on average.
-const mostlyBusy = 0.8
-
 // probed is how many losses tail loss probes may have found: those that were no duplicates.
 func probed(n *facts.Node) float64 {
 	return max(n.Growth(series.TCPLossProbes)-hosts.SpuriousSegs(n), 0)
@@ -40,8 +37,7 @@ func explainLoss(n *facts.Node) *Finding {
 	// A lost reply is retransmitted by a tail loss probe, or by a timer.
 	back := connection.LostRepliesOf(n)
 	replies := (back.Proven() || l.SeenOnPort && min(l.ServerSegs-hosts.SpuriousSegs(n), l.LostSegs+probed(n)) > 0) &&
-		!overflow &&
-		!(known && d.Total() > mostlyBusy)
+		!overflow && !(known && d.Total() >= facts.SaturatedDemand)
 	match := func(a account.Account, s account.Segment) bool {
 		switch {
 		case s.Actor == account.Network && s.State == account.Retransmit:
@@ -107,8 +103,7 @@ func lossOfOthers(n *facts.Node, l hosts.PacketLoss, overflow bool) *Finding {
 	// tcp_send_loss_probe). Where nothing else was retransmitted, no segment is known to be lost, and no call waited
 	// for a timer.
 	probesOnly := n.Growth(series.TCPLossProbes) >= l.ServerSegs
-	if overflow || !l.SeenOnPort || probesOnly || l.TimerSegs == 0 || l.LostSegs < lossSegments ||
-		l.LostSegs < lossShare*l.OutSegs {
+	if overflow || !l.SeenOnPort || probesOnly || l.TimerSegs == 0 || l.LostSegs < degree.Many {
 		return nil
 	}
 	callNs := connection.ConnectionCostOf(n).CallNs
@@ -135,12 +130,6 @@ func lossOfOthers(n *facts.Node, l hosts.PacketLoss, overflow bool) *Finding {
 	f.FixSteps = lossFix(n)
 	return f
 }
-
-// Bounds of loss without a slow call of the probe: a healthy network loses less than one segment in a thousand.
-const (
-	lossShare    = 0.001 // Bound: guess.
-	lossSegments = 10    // Bound: guess.
-)
 
 // lossFix finds the loss first: all else only makes it cheaper.
 func lossFix(n *facts.Node) []remedy.Step {

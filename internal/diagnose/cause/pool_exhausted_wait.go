@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -32,17 +33,6 @@ var poolExhaustedWait = Cause{
 	Explain: explainPoolWait,
 	Whole:   poolWaitSeen,
 }
-
-// Bounds of a pool that callers wait for.
-const (
-	// poolConns: a single connection that is always in use is a program that makes one call after the other.
-	// Bound: arithmetic, more than one.
-	poolConns = 2
-	// waitLong: times the call itself: from then on callers lose more in the pool than at the server.
-	// Bound: majority, of what a caller waits, in the pool and at the server.
-	waitLong = 1.0
-	overlaps = 1.3 // calls in flight on a busy connection: a pool gives it to one caller at a time. Bound: guess.
-)
 
 // mostBusy bounds a queue that would grow for ever.
 // Bound: arithmetic, a guard of a division.
@@ -91,8 +81,11 @@ func explainPoolWait(n *facts.Node) *Finding {
 		}
 		each := float64(u.CallNs) / 1e9
 		many := servesMany(n, u, inFlight)
-		if len(u.Used) < poolConns || hadMore(u) || waits(u) < waitLong || mainthread.ClientTools[c.Comm] ||
-			slowShare(n, c) >= minSlowShare || (inFlight > overlaps || connection.OneThreadEach(n, u)) && !many {
+		// A single connection that is always in use is a program that makes one call after the other, and a pool gives
+		// one to one caller at a time. Callers that wait for less than a call takes lose more at the server.
+		if len(u.Used) < 2 || hadMore(u) || waits(u) < 1 || mainthread.ClientTools[c.Comm] ||
+			slowShare(n, c) >= minSlowShare ||
+			(degree.Most*inFlight > 1 || connection.OneThreadEach(n, u)) && !many {
 			continue
 		}
 		longer := waits(u)
@@ -141,21 +134,9 @@ func explainPoolWait(n *facts.Node) *Finding {
 // any time is no pool: there few calls are sent right after a reply.
 func servesMany(n *facts.Node, u connection.PoolUse, inFlight float64) bool {
 	served, each := connection.ServedThreads(n, u), max(inFlight, 1)
-	return served >= minServed && float64(served) >= servedTimes*each*float64(len(u.Used)) &&
-		u.PromptShare*each >= mostPrompt
+	return served >= degree.Many && // an event loop wakes some threads of its own runtime, too
+		degree.Most*float64(served) >= each*float64(len(u.Used)) && u.PromptShare*each >= degree.Most
 }
-
-const (
-	// servedTimes: with calls in flight on all connections all the time, half of the threads at least wait for one.
-	// Bound: majority, of the threads.
-	servedTimes = 2
-	// minServed: an event loop wakes some threads of its own runtime, too.
-	// Bound: guess.
-	minServed = 8
-	// mostPrompt of the times that something is sent, it is sent as soon as the connection is free.
-	// Bound: majority, of these times.
-	mostPrompt = 0.5
-)
 
 // supportWaiters says how long calls wait, and whether threads were seen for which a pool works. Else workers may have
 // connections of their own.
@@ -250,29 +231,11 @@ func (f *Finding) supportPoolTime(c *facts.Case, w hosts.ThreadWait) {
 			"(Little's law)", format.Rounded(w.Mean), format.Rounded(perSecond), least, format.Brief(ns))
 }
 
-// Bounds of connections that threads queue for.
-const (
-	// heldOver so many calls a connection is more than lent for one.
-	// Bound: arithmetic, more than one.
-	heldOver = 2
-	// keptOfWait is the least part of a wait that is worth to be avoided.
-	// Bound: guess.
-	keptOfWait   = 0.05
-	minHandovers = 30 // fewer are chance. Bound: guess.
-	// minHandoverShare of the turns of each connection: a pool with a free one gives that, and wakes nobody.
-	// Bound: majority, of the turns.
-	minHandoverShare = 0.5
-	// someHandovers of the turns are hand-overs where calls wait for a pool that has a free connection at times.
-	// Bound: guess, half of the above.
-	someHandovers = 0.25
-)
-
 // queuesForConns reports whether the threads of a process queue for its connections: nearly each time another thread
 // uses one, it had slept until the one before gave it back, and had waited longer than calls take, and long enough
 // to be noticed. Where slow calls are what keeps the connections in use, more connections would not help.
 func queuesForConns(n *facts.Node, h caller.Handovers) bool {
-	return h.Handed >= minHandovers && h.MinShare >= someHandovers &&
-		h.WaitedNs/h.Handed >= waitLong*h.InFlightNs/h.Calls &&
+	return h.Handed >= degree.Many && h.MinShare >= degree.Part && h.WaitedNs/h.Handed >= h.InFlightNs/h.Calls &&
 		n.LossNoticed(int64(h.WaitedNs/h.Handed), h.WaitedNs) &&
 		slowShare(n, h.Caller)*float64(h.Caller.InFlightNs()) < minSlowShare*(h.InFlightNs+h.KeptNs)
 }
@@ -289,9 +252,8 @@ func explainLibraryWaits(n *facts.Node, callers []*caller.Caller) *Finding {
 		if !ok {
 			continue
 		}
-		always := float64(w.WaitedNs) >= waitLong*float64(w.CallsNs) &&
-			n.LossNoticed(w.WaitedNs/w.Calls, float64(w.WaitedNs))
-		if w.Longer < minHandovers || !always && !slow.Matters() || slowShare(n, c) >= minSlowShare {
+		always := w.WaitedNs >= w.CallsNs && n.LossNoticed(w.WaitedNs/w.Calls, float64(w.WaitedNs))
+		if w.Longer < degree.Many || !always && !slow.Matters() || slowShare(n, c) >= minSlowShare {
 			continue
 		}
 		waited += float64(w.WaitedNs)
@@ -327,7 +289,7 @@ func explainHandovers(n *facts.Node, callers []*caller.Caller) *Finding {
 	slow := n.InStateOf(account.App, account.PoolWait)
 	for _, c := range callers {
 		h, ok := caller.HandoversOf(n, c)
-		if !ok || !queuesForConns(n, h) || h.MinShare < minHandoverShare && !slow.Matters() {
+		if !ok || !queuesForConns(n, h) || h.MinShare < degree.Most && !slow.Matters() {
 			continue
 		}
 		waited += h.WaitedNs
@@ -352,7 +314,7 @@ func explainHandovers(n *facts.Node, callers []*caller.Caller) *Finding {
 	f.support(recording.SourceTap, worst.Handed, "turns",
 		"of %.0f times that another thread used a connection than before, %.0f were such hand-overs", worst.Turns,
 		worst.Handed)
-	if worst.MinShare < minHandoverShare {
+	if worst.MinShare < degree.Most {
 		f.weaken(2)
 		f.doubt(recording.SourceTap, worst.MinShare, "of the turns",
 			"the other turns found the connection free; where threads give each other work, they wake each other, too")
@@ -360,7 +322,7 @@ func explainHandovers(n *facts.Node, callers []*caller.Caller) *Finding {
 	// by Little's law; a thread that was woken too late for the connection sleeps again, and only the last sleep counts
 	f.support(recording.SourceTap, worst.WaitedNs/1e9/n.Seconds(), "threads",
 		"at least %.1f of its threads waited for a connection at a time", worst.WaitedNs/1e9/n.Seconds())
-	if calls := worst.Calls / worst.Turns; calls >= heldOver {
+	if calls := worst.Calls / worst.Turns; calls >= degree.Several {
 		f.support(recording.SourceTap, calls, "calls",
 			"a thread makes %.0f calls on average before another one gets its connection: a transaction, or a "+
 				"connection that is kept for a request", calls)
@@ -370,7 +332,7 @@ func explainHandovers(n *facts.Node, callers []*caller.Caller) *Finding {
 			"in %d of %d samples meanwhile the thread that gave it back was in %s", code.In, code.Samples,
 			format.Name(code.Text()))
 	}
-	if kept > call && float64(kept) >= keptOfWait*float64(mean) {
+	if kept > call {
 		f.IndependentOf = []string{"pool-test-on-borrow"} // work keeps the connections in use, not calls
 		f.support(recording.SourceTap, float64(kept), "ns",
 			"a thread keeps its connection for %s after its last reply", format.Brief(kept))

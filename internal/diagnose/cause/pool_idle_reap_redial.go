@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -19,10 +20,6 @@ var poolIdleReapRedial = Cause{
 	Options: []remedy.Topic{remedy.KeepIdle},
 	Explain: explainIdleReap,
 }
-
-// limitNear: bounds that differ by at most this share of the greater are one value.
-// Bound: guess.
-const limitNear = 0.1
 
 func explainIdleReap(n *facts.Node) *Finding {
 	callers := caller.Callers(n)
@@ -103,7 +100,7 @@ func limitText(atLeast, atMost int64) string {
 	switch {
 	case 2*atLeast < atMost:
 		return "at most " + format.Brief(atMost)
-	case float64(atMost-atLeast) <= limitNear*float64(atMost):
+	case float64(atLeast) >= degree.NearlyAll*float64(atMost):
 		return "about " + format.Brief((atLeast+atMost)/2)
 	}
 	return format.Brief(atLeast) + " to " + format.Brief(atMost)

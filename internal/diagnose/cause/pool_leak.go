@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -107,14 +108,6 @@ func lastClients(n *facts.Node) (out []caller.Client) {
 	return out
 }
 
-// restSeconds: a connection unused for so long, by CLIENT LIST, is idle.
-// Bound: guess, CLIENT LIST has whole seconds.
-const restSeconds = 2
-
-// minHeld is the least number of idle connections that their holders do not use.
-// Bound: guess, a single one is a subscriber's or a lock's.
-const minHeld = 2
-
 // leakSeen adds callers that wait in their pool for a connection while most connections are idle: their holders do not
 // use them.
 func leakSeen(c *facts.Case, f *Finding) *Finding {
@@ -135,12 +128,12 @@ func leakSeen(c *facts.Case, f *Finding) *Finding {
 			if cl.Flags != "N" {
 				continue
 			}
-			if open++; cl.Idle >= restSeconds {
+			if open++; cl.Idle > 1 {
 				idle, of = idle+1, n
 			}
 		}
 	}
-	if idle < minHeld || 2*idle < open || used > int64(open-idle) {
+	if idle < degree.Several || 2*idle < open || used > int64(open-idle) {
 		return f
 	}
 	if f == nil {
@@ -149,8 +142,7 @@ func leakSeen(c *facts.Case, f *Finding) *Finding {
 	}
 	f.supportWait(w)
 	f.support(recording.SourceServer, float64(idle), "connections",
-		"%d of %d connections have been unused for at least %d s: their holders do nothing with them", idle, open,
-		restSeconds)
+		"%d of %d connections have been unused for at least 2 s: their holders do nothing with them", idle, open)
 	return f
 }
 

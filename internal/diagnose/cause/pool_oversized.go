@@ -3,6 +3,7 @@ package cause
 import (
 	"fmt"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -20,13 +21,6 @@ var poolOversized = Cause{
 	Options: []remedy.Topic{remedy.SmallerPool},
 	Explain: explainOversizedPool,
 }
-
-// Bounds of a pool that is too large.
-const (
-	oversizedTimes = 10.0 // as many calls in flight as are needed for the same calls per second. Bound: guess.
-	roomForBursts  = 2.0  // times the connections that are needed. Bound: guess.
-	poolUsual      = 10   // connections that any pool may have. Bound: guess, a usual default of libraries.
-)
 
 func explainOversizedPool(n *facts.Node) *Finding {
 	d, ok := mainthread.DemandOf(n)
@@ -50,7 +44,7 @@ func explainOversizedPool(n *facts.Node) *Finding {
 		}
 		under := u.CallsPerSecond * float64(u.CallNs) / 1e9
 		if len(u.Used) < minOversizedConns || mainthread.ClientTools[c.Comm] || under < minOversizedQueue ||
-			float64(u.CallNs) < oversizedTimes*float64(alone) {
+			float64(u.CallNs) < degree.Many*float64(alone) {
 			continue
 		}
 		queued += under
@@ -62,7 +56,7 @@ func explainOversizedPool(n *facts.Node) *Finding {
 		return nil
 	}
 	under := worst.CallsPerSecond * float64(worst.CallNs) / 1e9
-	needed := max(roomForBursts*worst.CallsPerSecond*float64(alone)/1e9, poolUsual)
+	needed := max(2*worst.CallsPerSecond*float64(alone)/1e9, degree.Many) // with room for bursts
 	waits := 1 - needed/max(under, needed)
 	f := &Finding{Of: n.Ledger.Calls()}
 	f.lose(n, facts.LostInCalls, queued*waits*n.Seconds()*1e9, int64(waits*float64(worst.CallNs)))

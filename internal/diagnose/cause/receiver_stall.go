@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/hosts"
@@ -22,15 +23,9 @@ var receiverStall = Cause{
 	Explain: explainReceiver,
 }
 
-const (
-	// A window is at least 64 kB before it is scaled (tcp(7)): the client's kernel takes a smaller reply, read or not.
-	// Bound: kernel, a window before it is scaled has 16 bits (tcp(7), RFC 7323).
-	windowBytes = 64 << 10
-	// limitedPart of the wait must be counted by the server's socket as limited by the receiver. TCP_INFO counts only
-	// while it has something to send and nothing else limits it.
-	// Bound: guess.
-	limitedPart = 0.3
-)
+// windowBytes is the least window before it is scaled: the client's kernel takes a smaller reply, read or not.
+// Bound: kernel, a window before it is scaled has 16 bits (tcp(7), RFC 7323).
+const windowBytes = 64 << 10
 
 func explainReceiver(n *facts.Node) *Finding {
 	limited, acks := hosts.WindowLimitedNs(n), hosts.AcknowledgementsOf(n)
@@ -69,8 +64,8 @@ func explainReceiver(n *facts.Node) *Finding {
 			most = max(most, ns)
 		}
 	}
-	if !cl.Matters() || limited < limitedPart*float64(most) {
-		return nil
+	if !cl.Matters() || limited < degree.Most*float64(most) {
+		return nil // TCP_INFO counts while it has something to send, and nothing else limits it
 	}
 	f := finding(n, cl)
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -137,22 +138,10 @@ func (f *Finding) supportHerds(n *facts.Node, herds []connection.MassDisconnect)
 	}
 }
 
-const (
-	// pollsForTypical is the least number of polls that says what is typical.
-	// Bound: arithmetic, two intervals.
-	pollsForTypical = 3
-	// timesTypical is how many times as many connections as in a typical interval come, besides MinHerd, in a herd.
-	// Bound: guess.
-	timesTypical = 3
-	// stayed is the least part of a herd that is still connected at the next poll.
-	// Bound: guess.
-	stayed = 3
-)
-
 // herdByCounters judges by the server's counters and slowpath's own connections.
 func herdByCounters(n *facts.Node) *Finding {
 	received := n.Series(series.TotalConnectionsReceived)
-	if len(received) < pollsForTypical {
+	if len(received) < degree.Several {
 		return nil
 	}
 	var growths []float64
@@ -172,7 +161,7 @@ func herdByCounters(n *facts.Node) *Finding {
 		}
 		open, _ := n.Series(series.ConnectedClients).At(to)
 		cut := restarted || ownCut(n, facts.Span{FromNs: from, ToNs: to})
-		if came < connection.MinHerd+timesTypical*typical || open < came/stayed || !cut {
+		if came < connection.MinHerd+degree.Several*typical || open < degree.Most*came || !cut {
 			continue
 		}
 		if most = max(most, came); restarted {

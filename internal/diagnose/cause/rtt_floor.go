@@ -2,6 +2,7 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -21,15 +22,6 @@ var rttFloor = Cause{
 	Explain: explainFloor,
 }
 
-const (
-	// usualRTTNs of a round trip is no loss: it is as long within a data centre.
-	// Bound: guess, the upper end of evidence_round_trip.go.
-	usualRTTNs = int64(0.5e6)
-	// blockedOften: a loop that is in system calls for so much of the time delays every call.
-	// Bound: guess.
-	blockedOften = 0.1
-)
-
 func explainFloor(n *facts.Node) *Finding {
 	if p, ok := CapturedFloor(n); ok {
 		return capturedFloor(n, p)
@@ -46,11 +38,11 @@ func explainFloor(n *facts.Node) *Finding {
 	blockedNs := mainthread.StateNs(n, recording.KindBlocked) + mainthread.StateNs(n, recording.KindThrottled) +
 		mainthread.StateNs(n, recording.KindFrozen)
 	blocked := float64(blockedNs) / 1e9 / n.Seconds()
-	if kept.MinNs < floorOfWork*workNs || known && d.Total() > maxIdleDemand || blocked >= blockedOften {
+	if kept.MinNs < floorOfWork*workNs || known && d.Total() > maxIdleDemand || blocked >= degree.Part {
 		return nil
 	}
 	f := &Finding{Of: n.Ledger.Calls()}
-	extra := float64(kept.MinNs-min(usualRTTNs, kept.MinNs)-workNs) * float64(kept.Calls)
+	extra := float64(kept.MinNs-workNs) * float64(kept.Calls)
 	all := float64(kept.P50Ns)*float64(kept.Calls) + float64(n.Ledger.ExcessNs)
 	f.loseOfCalls(n, min(1, extra/all), kept.MinNs)
 	if part := connection.OverheadOf(n, caller.Callers(n)).Share(); part > 0 {
@@ -97,7 +89,7 @@ func capturedFloor(n *facts.Node, p hosts.CapturedPath) *Finding {
 	}
 	f := &Finding{Of: n.Ledger.Calls(), FixSteps: nearer()}
 	f.Title = "The network path takes the time: every call is equally slow, and so is the answer to a SYN"
-	extra := float64(min(p.ConnectMinNs, p.MinNs)-usualRTTNs) * float64(p.Calls)
+	extra := float64(min(p.ConnectMinNs, p.MinNs)) * float64(p.Calls)
 	f.loseOfCalls(n, min(1, extra/(float64(p.P50Ns)*float64(p.Calls)+float64(n.Ledger.ExcessNs))), p.MinNs)
 	f.support(recording.SourceTap, float64(p.MinNs), "ns",
 		"every call takes at least %s, median %s, p90 %s: a floor without a tail", format.Brief(p.MinNs),

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/facts/hosts"
@@ -63,7 +64,7 @@ func explainContention(n *facts.Node) *Finding {
 	}
 	if len(who) > 0 {
 		var names []string
-		for _, w := range who[:min(3, len(who))] {
+		for _, w := range who[:min(degree.Listed, len(who))] {
 			names = append(names, fmt.Sprintf("%s %.2f cores", neighbourName(w), w.Cores))
 		}
 		f.support(recording.SourceHost, who[0].Cores, "cores",
@@ -223,7 +224,7 @@ func (f *Finding) supportHolders(n *facts.Node) {
 	var names []string
 	for _, name := range facts.KeysByValue(by) {
 		share := 100 * float64(by[name]) / float64(all.Ns)
-		if name != "" && share >= 1 && len(names) < holdersListed {
+		if name != "" && share >= 1 && len(names) < degree.Listed {
 			names = append(names, fmt.Sprintf("%s %.0f %%", name, share))
 		}
 	}
@@ -234,10 +235,6 @@ func (f *Finding) supportHolders(n *facts.Node) {
 	}
 	f.support(recording.SourceTap, float64(all.Ns), "ns", "%s", text)
 }
-
-// holdersListed is how many programs are named that had the CPU.
-// Bound: arithmetic, the size of a list.
-const holdersListed = 4
 
 // doubtSoftirqs separates other processes from the kernel's own work on the CPU: where softirqs had it for most of the
 // waits, the waits are theirs; where less, other processes have it with or without them.

@@ -3,6 +3,7 @@ package cause
 import (
 	"fmt"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -81,19 +82,13 @@ func lateNotice(ended []*caller.Conn) facts.Percentiles {
 	return caller.PercentilesOf(known, func(k *caller.Conn) int64 { return k.CloseNs - k.ServerClosedNs })
 }
 
-// Bounds of what the counters alone can show: few connections, of few commands, in a watch that is much longer than the
-// limit.
-const (
-	staleWatches = 4   // times the limit. Bound: guess.
-	staleCalls   = 50  // commands on each. Bound: guess.
-	staleShare   = 0.3 // Bound: guess.
-)
-
+// staleByCounters judges by the counters alone, which show it where few connections, of few commands, come in a watch
+// that is much longer than the limit.
 func staleByCounters(n *facts.Node) *Finding {
 	limit := n.IdleLimitNs()
 	c := connection.ChurnOf(n)
-	if limit == 0 || n.Seconds()*1e9 < staleWatches*float64(limit) || c.PerSecond*n.Seconds() < connection.MinHerd/2 ||
-		c.PerSecond >= connection.MinChurn || c.CommandsPerConn > staleCalls || c.Share() < staleShare {
+	if limit == 0 || n.Seconds()*1e9 < degree.Several*float64(limit) || c.PerSecond*n.Seconds() < connection.MinHerd/2 ||
+		c.PerSecond >= connection.MinChurn || c.Share() < degree.Most {
 		return nil
 	}
 	f := &Finding{Of: n.Ledger.Calls()}

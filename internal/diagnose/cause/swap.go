@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/facts/mainthread"
@@ -22,11 +23,6 @@ var swapped = Cause{
 	Changes: []string{"maxmemory", "memory limit"},
 	Explain: explainSwap,
 }
-
-// mostlyKernel is the share of the main thread's CPU time spent on fetching pages from which the cause is named even if
-// the thread was not seen blocked.
-// Bound: guess.
-const mostlyKernel = 0.3
 
 // isFault: the server waits for memory. A missing page is fetched during whatever a thread does: its own code, or a
 // system call that never sleeps by itself and copies from or to the page. Waits that are too short to be reported have
@@ -60,7 +56,7 @@ func explainSwap(n *facts.Node) *Finding {
 		return times
 	})
 	blocked := n.Claim(func(_ account.Account, s account.Segment) bool { return isFault(s) })
-	if !cl.Matters() || blocked.Ns == 0 && work < mostlyKernel {
+	if !cl.Matters() || blocked.Ns == 0 && work < degree.Most {
 		return nil
 	}
 	f := finding(n, cl)
@@ -99,10 +95,6 @@ func explainSwap(n *facts.Node) *Finding {
 	return f
 }
 
-// nearlyFull: a cgroup that uses less of its limit pushes nothing out.
-// Bound: guess.
-const nearlyFull = 0.9
-
 // memoryLimit finds the cgroup with the limit that pushed the server out, if one is nearly full, and says so.
 func memoryLimit(n *facts.Node, f *Finding) (path string) {
 	for _, subject := range n.Rec.Subjects(recording.SourceHost, recording.CgroupPrefix) {
@@ -112,7 +104,7 @@ func memoryLimit(n *facts.Node, f *Finding) (path string) {
 		if high := last(series.CgroupMemoryHigh); high > 0 && (limit <= 0 || high < limit) {
 			limit = high
 		}
-		if limit <= 0 || usage < nearlyFull*limit {
+		if limit <= 0 || usage < degree.NearlyAll*limit {
 			continue
 		}
 		path = cgroup

@@ -3,6 +3,7 @@ package cause
 import (
 	"fmt"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -25,10 +26,6 @@ var timeoutDiscardChurn = Cause{
 	},
 	Explain: explainTimeouts,
 }
-
-// deadlineSharp: a timeout ends no call early. Timers may be late on a busy machine, but most are not.
-// Bound: guess.
-const deadlineSharp = 0.7
 
 func explainTimeouts(n *facts.Node) *Finding {
 	callers := caller.Callers(n)
@@ -68,7 +65,8 @@ func explainTimeouts(n *facts.Node) *Finding {
 		"%d that it closed: %s of its calls were given up", all.Name, counted(len(all.Closed), "connection"),
 		len(all.ConnsWhere(func(k *caller.Conn) bool { return k.ClosedBy == recording.Client })),
 		format.Percent(float64(len(all.Closed))/float64(int64(len(all.Closed))+all.AppCalls())))
-	if float64(age.P10) >= deadlineSharp*float64(age.Median) {
+	// A timeout ends no call early. Timers may be late on a busy machine, but most are not.
+	if float64(age.P10) >= degree.Most*float64(age.Median) {
 		f.support(recording.SourceTap, float64(age.P10), "ns",
 			"the calls given up were %s to %s old (median %s): a timeout of about %s", format.Brief(age.P10),
 			format.Brief(age.P90), format.Brief(age.Median), format.Brief(age.P10))

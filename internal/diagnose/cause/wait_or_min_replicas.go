@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
@@ -20,10 +21,6 @@ var waitOrMinReplicas = Cause{
 	Changes: []string{"appendfsync", "repl-*"},
 	Explain: explainAcks,
 }
-
-// lateAckSeconds: replicas acknowledge once per second, so that INFO has a lag of 0 or 1.
-// Bound: server, replicationCron sends REPLCONF ACK each second.
-const lateAckSeconds = 2
 
 func explainAcks(n *facts.Node) *Finding {
 	cl, ops := n.InState(account.AckWait), facts.NameCounts{}
@@ -99,7 +96,7 @@ func (f *Finding) supportReplicas(n *facts.Node) (late []mainthread.Replica) {
 			"at times only %.0f of %d replicas were connected (connected_slaves)", least, len(replicas))
 	}
 	for _, r := range replicas {
-		if r.MaxLagSeconds >= lateAckSeconds {
+		if r.MaxLagSeconds > 1 { // they acknowledge once per second (replicationCron): INFO has a lag of 0 or 1
 			late = append(late, r)
 			f.support(recording.SourceServer, r.MaxLagSeconds, "s",
 				"%s acknowledged nothing for up to %.0f s (lag), and was up to %s behind; one per second is usual",
@@ -137,7 +134,7 @@ func acksFix(late []mainthread.Replica) (fix []remedy.Step) {
 		fix = append(fix, remedy.Step{
 			ID: remedy.CureSlowNode, Kind: remedy.Change,
 			Text: "Find out why replicas are late: run slowpath doctor against " +
-				strings.Join(names[:min(len(names), 3)], ", ") +
+				strings.Join(names[:min(len(names), degree.Listed)], ", ") +
 				", and look at the path to them (CPU quota, disk, bandwidth, distance)",
 		})
 	}
