@@ -21,7 +21,7 @@ var multiplexBigReply = Cause{
 }
 
 // bigReply is the size from which a reply takes notable time to send: 100 kB are 1 ms at 1 Gbit/s.
-// Bound: library, the longest value that the best practices of Azure advise ("Large key values").
+// Bound: guess, and the advice of Azure ("Large key values"); replies by size in many recordings would measure it.
 const bigReply = 100_000
 
 func explainBigReply(n *facts.Node) *Finding {
