@@ -79,13 +79,11 @@ func explainBlackhole(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, float64(len(gone)), "calls",
 		"%s after a pause got no answer, up to %s until the caller gave up or the watch ended; %s (%s)",
 		counted(len(gone), "request"), format.Brief(longest), counted(again, "retransmission"), who.List(3))
-	f.support(recording.SourceTap, float64(limit.IdleBeforeNs), "ns",
-		"all of these connections had been idle, for at least %s: %s", format.Brief(limit.IdleBeforeNs),
-		caller.ClientLabel(limit.Client, limit.Caller))
+	f.support(recording.SourceTap, float64(limit.IdleBeforeNs), "ns", "all of these connections had been idle, for at "+
+		"least %s: %s", format.Brief(limit.IdleBeforeNs), caller.ClientLabel(limit.Client, limit.Caller))
 	if alive > 0 {
-		f.support(recording.SourceTap, float64(alive), "connections",
-			"%s had %s answered meanwhile; the longest pause was %s", counted(alive, "other connection"),
-			counted(calls, "call"), format.Brief(longestAlive))
+		f.support(recording.SourceTap, float64(alive), "connections", "%s had %s answered meanwhile; the longest "+
+			"pause was %s", counted(alive, "other connection"), counted(calls, "call"), format.Brief(longestAlive))
 	}
 	if givenUp > 0 {
 		f.support(recording.SourceTap, float64(givenUp), "connections",
@@ -125,15 +123,14 @@ func blackholeFix(n *facts.Node, limitNs int64) []remedy.Step {
 		Text: fmt.Sprintf("In seconds: Lettuce KeepAliveOptions, go-redis a Dialer with KeepAlive (9.22 and later "+
 			"30 s), redis-py health_check_interval=%d, node-redis pingInterval, ioredis keepAlive", secs),
 	}
-	return []remedy.Step{server, client, {
-		ID: "close-first", Kind: remedy.Change, Restart: "the application",
-		Text: fmt.Sprintf("Close connections that were idle for %d s before the path forgets them (go-redis "+
-			"ConnMaxIdleTime, Jedis minEvictableIdleDuration), and limit the wait by a read timeout of some hundred "+
-			"milliseconds or TCP_USER_TIMEOUT", secs),
-	}, {
-		ID: "longer-idle-timeout", Kind: remedy.Change,
-		Text: "Raise the idle timeout of the firewall or balancer on the path " +
-			"(net.netfilter.nf_conntrack_tcp_timeout_established; AWS NLB 350 s, Azure LB 4 min), or let it send " +
-			"resets",
-	}}
+	return []remedy.Step{
+		server,
+		client,
+		inApplication("close-first", "Close connections that were idle for %d s before the path forgets them "+
+			"(go-redis ConnMaxIdleTime, Jedis minEvictableIdleDuration), and limit the wait by a read timeout of some "+
+			"hundred milliseconds or TCP_USER_TIMEOUT", secs),
+		change("longer-idle-timeout", "Raise the idle timeout of the firewall or balancer on the path "+
+			"(net.netfilter.nf_conntrack_tcp_timeout_established; AWS NLB 350 s, Azure LB 4 min), or let it send "+
+			"resets"),
+	}
 }

@@ -73,12 +73,10 @@ func explainIntrospection(n *facts.Node) *Finding {
 
 func (f *Finding) supportMonitors(n *facts.Node, monitors []caller.Client, share float64) {
 	c := monitors[0]
-	f.support(recording.SourceServer, float64(len(monitors)), "clients",
-		"CLIENT LIST: %s in MONITOR, one is %s%s for %d s", counted(len(monitors), "client"), c.Addr,
-		caller.LibraryText(c), c.Age)
-	f.support(recording.SourceServer, share, "",
-		"each of %.0f commands per second is formatted and sent to them: about %.0f %% of the main thread's work",
-		mainthread.CommandsPerSecond(n), share*100)
+	f.support(recording.SourceServer, float64(len(monitors)), "clients", "CLIENT LIST: %s in MONITOR, one is %s%s for "+
+		"%d s", counted(len(monitors), "client"), c.Addr, caller.LibraryText(c), c.Age)
+	f.support(recording.SourceServer, share, "", "each of %.0f commands per second is formatted and sent to them: "+
+		"about %.0f %% of the main thread's work", mainthread.CommandsPerSecond(n), share*100)
 	f.FixSteps = append(f.FixSteps, endMonitors(n, monitors))
 }
 
@@ -158,8 +156,8 @@ func (f *Finding) supportTimeOf(n *facts.Node) {
 	used := introspection(n)
 	for _, u := range used[:min(len(used), degree.Listed)] {
 		share := u.Usec / 1e6 / n.Seconds()
-		f.support(recording.SourceServer, share, "", "%s took %.1f %% of the server's time: %.0f calls of %s ms", u.Name,
-			share*100, u.Calls, format.Rounded(u.Usec/u.Calls/1e3))
+		f.support(recording.SourceServer, share, "", "%s took %.1f %% of the server's time: %.0f calls of %s ms",
+			u.Name, share*100, u.Calls, format.Rounded(u.Usec/u.Calls/1e3))
 	}
 }
 

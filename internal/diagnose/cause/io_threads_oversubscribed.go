@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -39,8 +38,8 @@ func explainIOThreads(n *facts.Node) *Finding {
 	}
 	usedQuota := t.ByQuota && t.Run > main.Run // the main thread alone would not have used it up
 	cl := n.Claim(func(_ account.Account, s account.Segment) bool {
-		return s.Actor == account.Server && (s.State == account.RunQueue || s.State == account.Throttled && usedQuota) ||
-			facts.IsUnexplainedWait(s)
+		return facts.IsUnexplainedWait(s) ||
+			s.Actor == account.Server && (s.State == account.RunQueue || s.State == account.Throttled && usedQuota)
 	})
 	f := finding(n, cl)
 	others := mainthread.TotalNeighbourCores(n)
@@ -71,9 +70,8 @@ func (f *Finding) supportOwnHolders(n *facts.Node) {
 		}
 	}
 	if own > 0 {
-		f.support(recording.SourceTap, float64(own), "ns",
-			"of %s in the run queue, %.0f %% ended when one of the server's own I/O threads left the CPU",
-			format.Brief(all.Ns), 100*float64(own)/float64(all.Ns))
+		f.support(recording.SourceTap, float64(own), "ns", "of %s in the run queue, %.0f %% ended when one of the "+
+			"server's own I/O threads left the CPU", format.Brief(all.Ns), 100*float64(own)/float64(all.Ns))
 	}
 }
 
@@ -91,9 +89,8 @@ func ioThreadsByInfo(n *facts.Node, t hosts.IOThreads) *Finding {
 	f := finding(n, n.UnexplainedWaits())
 	f.weaken(1)
 	f.loseOfCalls(n, q.Share(), q.WaitNs)
-	f.support(recording.SourceServer, all, "cores",
-		"%s active, and all threads together get %.1f cores: spinning threads with enough CPUs would use %d",
-		counted(t.Configured, "I/O thread"), all, t.Configured)
+	f.support(recording.SourceServer, all, "cores", "%s active, and all threads together get %.1f cores: spinning "+
+		"threads with enough CPUs would use %d", counted(t.Configured, "I/O thread"), all, t.Configured)
 	f.doubt(recording.SourceServer, 0, "", "how many CPUs the server has was not seen")
 	f.FixSteps = ioThreadsFix(n, t)
 	return f
@@ -107,10 +104,7 @@ func ioThreadsFix(n *facts.Node, t hosts.IOThreads) []remedy.Step {
 	return []remedy.Step{
 		remedy.ConfigSet(n, "fewer-io-threads", "io-threads", fewer,
 			"Fewer than CPUs: then no thread with work waits for one that spins"),
-		{
-			ID: "more-cpus", Kind: remedy.Change, Or: true,
-			Text: fmt.Sprintf("Give the server at least %d CPUs%s: by its server_cpulist, its cpuset, or a larger CPU "+
-				"quota", t.Configured+1, cpus),
-		},
+		orElse(change("more-cpus", "Give the server at least %d CPUs%s: by its server_cpulist, its cpuset, or a "+
+			"larger CPU quota", t.Configured+1, cpus)),
 	}
 }

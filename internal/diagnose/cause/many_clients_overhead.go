@@ -52,10 +52,8 @@ func explainManyClients(n *facts.Node) *Finding {
 	if crowded {
 		q, _ := n.Queue()
 		f.loseOfCalls(n, q.Share(), q.WaitNs)
-		f.support(recording.SourceProbe, queued, "calls",
-			"about %.0f calls are queued at a time (%.0f commands per second, %s each)", queued,
-			mainthread.CommandsPerSecond(n),
-			format.Brief(q.MedianNs))
+		f.support(recording.SourceProbe, queued, "calls", "about %.0f calls are queued at a time (%.0f commands per "+
+			"second, %s each)", queued, mainthread.CommandsPerSecond(n), format.Brief(q.MedianNs))
 	}
 	f.FixSteps = manyClientsFix(n, h)
 	return f
@@ -68,13 +66,11 @@ func manyClientsFix(n *facts.Node, h mainthread.SuspectClaim) (fix []remedy.Step
 		if facts.ServerAtLeast(n, 6, 2) {
 			text += "; for single ones there is CLIENT LIST ID"
 		}
-		fix = append(fix, remedy.Step{ID: "info-clients", Kind: remedy.Change, Text: text})
+		fix = append(fix, change("info-clients", "%s", text))
 	}
-	fix = append(fix, remedy.Step{
-		ID: "share-connections", Kind: remedy.Change, Restart: "the application",
-		Text: "Share connections: a pool of 10-50 per process, or a library that multiplexes (Lettuce, rueidis, " +
-			"StackExchange.Redis, valkey-glide); with many processes a proxy (Envoy, twemproxy)",
-	})
+	fix = append(fix, inApplication("share-connections", "Share connections: a pool of 10-50 per process, or a "+
+		"library that multiplexes (Lettuce, rueidis, StackExchange.Redis, valkey-glide); with many processes a proxy "+
+		"(Envoy, twemproxy)"))
 	if n.IdleLimitNs() == 0 {
 		fix = append(fix, remedy.ConfigSet(n, "close-idle", "timeout", "300",
 			"Close connections that are idle for 5 minutes").

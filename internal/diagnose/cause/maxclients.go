@@ -51,9 +51,8 @@ func explainMaxClients(n *facts.Node) *Finding {
 	}
 	f.loseBeside(n, facts.LostWaiting, share, facts.HealthyMaxNs)
 	if rejected > 0 {
-		f.support(recording.SourceServer, rejected, "connections",
-			"the server refused %s during the watch (rejected_connections), %.1f per second",
-			counted(rejected, "connection"), rejected/n.Seconds())
+		f.support(recording.SourceServer, rejected, "connections", "the server refused %s during the watch "+
+			"(rejected_connections), %.1f per second", counted(rejected, "connection"), rejected/n.Seconds())
 	}
 	limit := clientLimit(n)
 	if connected, ok := n.Series(series.ConnectedClients).Max(); ok && limit > 0 {
@@ -85,9 +84,8 @@ func (f *Finding) supportTurnedAway(n *facts.Node) {
 		}
 	}
 	if away > 0 {
-		f.support(recording.SourceTap, float64(away), "connections",
-			"the server closed %s of clients on this host before the first reply, most of %s",
-			counted(away, "connection"), facts.KeysByValue(who)[0])
+		f.support(recording.SourceTap, float64(away), "connections", "the server closed %s of clients on this host "+
+			"before the first reply, most of %s", counted(away, "connection"), facts.KeysByValue(who)[0])
 	}
 }
 
@@ -147,11 +145,8 @@ func maxClientsFix(n *facts.Node, limit, files int) []remedy.Step {
 			"Close connections that are idle for 5 minutes").
 			Risking("a library that does not open a new one reports an error"))
 	}
-	smaller := remedy.Step{
-		ID: string(remedy.SmallerPool), Kind: remedy.Change, Restart: "the application",
-		Text: "Keep pool size × processes below maxclients, with room for a rolling deployment (twice the processes) " +
-			"and for operators",
-	}
+	smaller := inApplication(string(remedy.SmallerPool), "Keep pool size × processes below maxclients, with room for "+
+		"a rolling deployment (twice the processes) and for operators")
 	if crowds := caller.Crowds(n); len(crowds) > 0 {
 		smaller.Text += ". Most of the connections are those of " + caller.CrowdsText(crowds, 1)
 	}

@@ -56,9 +56,8 @@ func explainMigrate(n *facts.Node) *Finding {
 	}
 	if !sentByServer(n, worst) {
 		f.Title = "RESTORE of a big value blocks the server that receives it"
-		f.doubt(recording.SourceServer, 0, "",
-			"whether another server sent RESTORE is not known: it is the other half of "+
-				"MIGRATE, or a program that copies a database")
+		f.doubt(recording.SourceServer, 0, "", "whether another server sent RESTORE is not known: it is the other "+
+			"half of MIGRATE, or a program that copies a database")
 	}
 	f.FixSteps = migrateFix(n)
 	return f
@@ -73,8 +72,10 @@ func migrateFix(n *facts.Node) []remedy.Step {
 			Risk: "a replica drops the data that it has",
 		}}
 	}
-	return []remedy.Step{remedy.SplitBigKeys, remedy.MigrateByReplication(n), {
-		ID: "longer-node-timeout", Kind: remedy.Change,
-		Text: "Keep cluster-node-timeout above the longest MIGRATE: otherwise the blocked node is taken for failed",
-	}}
+	return []remedy.Step{
+		remedy.SplitBigKeys,
+		remedy.MigrateByReplication(n),
+		change("longer-node-timeout", "Keep cluster-node-timeout above the longest MIGRATE: otherwise the blocked "+
+			"node is taken for failed"),
+	}
 }

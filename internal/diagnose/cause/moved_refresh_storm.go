@@ -63,12 +63,10 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	f.loseBeside(c.Nodes[0], facts.LostWaiting,
 		max(lost/max(lost+r.DataCalls*trip, 1), nodes.RefreshWaitShare(busiest, asked)), int64(lost/r.Moved))
 	f.ofCalls(c.Nodes[0], max(asked.Share, r.Moved/(r.DataCalls+r.Moved)))
-	f.support(recording.SourceServer, r.Moved, "replies",
-		"%s got MOVED (%.1f per second; errorstats): %.1f %% of all calls", counted(r.Moved, "call"),
-		r.Moved/c.Seconds(), 100*r.Moved/(r.DataCalls+r.Moved))
-	f.support(recording.SourceServer, calls, "calls",
-		"the map was requested %.0f times (%s, %s of server time each): %s for each MOVED", calls, asked.Command,
-		format.Brief(int64(usec*1e3/calls)), format.Rounded(calls/r.Moved))
+	f.support(recording.SourceServer, r.Moved, "replies", "%s got MOVED (%.1f per second; errorstats): %.1f %% of all "+
+		"calls", counted(r.Moved, "call"), r.Moved/c.Seconds(), 100*r.Moved/(r.DataCalls+r.Moved))
+	f.support(recording.SourceServer, calls, "calls", "the map was requested %.0f times (%s, %s of server time each): "+
+		"%s for each MOVED", calls, asked.Command, format.Brief(int64(usec*1e3/calls)), format.Rounded(calls/r.Moved))
 	if asked.Share >= nodes.MinRefreshShare {
 		f.support(recording.SourceServer, asked.Share, "of the time",
 			"%s: that takes %.1f %% of its main thread's time", busiest.Address, asked.Share*100)
@@ -77,9 +75,8 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 		f.support(recording.SourceServer, changes, "changes",
 			"%s of the map seen (epochs, CLUSTER SETSLOT)", counted(changes, "change"))
 	} else {
-		f.doubt(recording.SourceServer, 0, "changes",
-			"no change of the map was seen: clients with a map that is stale for another reason (they do not "+
-				"refresh, or ask a node that is behind) get MOVED as well")
+		f.doubt(recording.SourceServer, 0, "changes", "no change of the map was seen: clients with a map that is "+
+			"stale for another reason (they do not refresh, or ask a node that is behind) get MOVED as well")
 	}
 	f.supportWaitsForMap(in)
 	if in.Library != "" && !in.Guessed && asked.Share < nodes.MinRefreshShare {
@@ -88,9 +85,8 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	}
 	if failovers := roleChanges(c); failovers > 0 {
 		f.weaken(1)
-		f.doubt(recording.SourceServer, float64(failovers), "nodes",
-			"%s changed role: after a failover clients get MOVED until they have fetched the map once",
-			counted(failovers, "node"))
+		f.doubt(recording.SourceServer, float64(failovers), "nodes", "%s changed role: after a failover clients get "+
+			"MOVED until they have fetched the map once", counted(failovers, "node"))
 	}
 	if len(asked.Requesters) > 0 {
 		f.support(mainthread.StateSource(busiest), float64(len(asked.Requesters)), "callers",
@@ -129,14 +125,11 @@ func (f *Finding) supportWaitsForMap(in nodes.InlineFetch) {
 		f.doubt(recording.SourceTap, 0, "",
 			"the callers fetch the map as %s does: the call waits for it, and that costs time as well", in.Library)
 	case in.Library != "":
-		f.doubt(in.Fetchers.Source, 0, "",
-			"%s: the library is %s, where the call waits for the map: that costs time as well", in.Fetchers.KnownFrom,
-			in.Library)
+		f.doubt(in.Fetchers.Source, 0, "", "%s: the library is %s, where the call waits for the map: that costs time "+
+			"as well", in.Fetchers.KnownFrom, in.Library)
 	case in.ConcurrentLibrary != "" && len(in.Fetchers.Concurrent) > 0:
-		f.support(in.Fetchers.Source, 0, "",
-			"%s: the library is %s, which fetches the map in the background: no call waits for it",
-			in.Fetchers.KnownFrom,
-			in.ConcurrentLibrary)
+		f.support(in.Fetchers.Source, 0, "", "%s: the library is %s, which fetches the map in the background: no call "+
+			"waits for it", in.Fetchers.KnownFrom, in.ConcurrentLibrary)
 	case in.ConcurrentLibrary != "":
 		f.support(recording.SourceTap, 0, "",
 			"the callers fetch the map as %s does, in the background: no call waits for it", in.ConcurrentLibrary)

@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"fmt"
 	"sort"
 
 	"slowpath/internal/diagnose/account"
@@ -55,27 +54,20 @@ func explainBigReply(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl)
-	f.support(recording.SourceTap, float64(cl.Calls), "calls",
-		"%s waited on their connection behind a big reply, up to %s in one call",
-		ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
+	f.support(recording.SourceTap, float64(cl.Calls), "calls", "%s waited on their connection behind a big reply, up "+
+		"to %s in one call", ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
 	who := caller.ClientLabel(longest.Conn, longest.Client)
 	f.support(recording.SourceTap, float64(bytes), "bytes",
 		"%s on %s: a reply of %.1f MB took %s; the largest of them had %.1f MB", longest.Op, who,
 		float64(longest.ReplyBytes)/1e6, format.Brief(longest.EndNs-longest.StartNs), float64(bytes)/1e6)
 	f.weighShared(n, behind)
 	f.FixSteps = []remedy.Step{
-		{
-			ID: "own-connection", Kind: remedy.Change, Restart: "the application",
-			Text: fmt.Sprintf("Read big values (%s from %s) on another connection: a second ConnectionMultiplexer "+
-				"(StackExchange.Redis), a second StatefulRedisConnection or ConnectionPoolSupport (Lettuce), "+
-				"redis.duplicate() (ioredis), PipelineMultiplex above its default (rueidis)",
-				format.Name(longest.Op), format.Name(who)),
-		},
-		{
-			ID: "smaller-values", Kind: remedy.Change, Or: true, Restart: "the application",
-			Text: "Split values into pieces below 100 kB, or compress them (redis-cli --bigkeys or --memkeys finds " +
-				"them)",
-		},
+		inApplication("own-connection", "Read big values (%s from %s) on another connection: a second "+
+			"ConnectionMultiplexer (StackExchange.Redis), a second StatefulRedisConnection or ConnectionPoolSupport "+
+			"(Lettuce), redis.duplicate() (ioredis), PipelineMultiplex above its default (rueidis)",
+			format.Name(longest.Op), format.Name(who)),
+		orElse(inApplication("smaller-values", "Split values into pieces below 100 kB, or compress them (redis-cli "+
+			"--bigkeys or --memkeys finds them)")),
 	}
 	return f
 }
@@ -122,9 +114,8 @@ func (f *Finding) weighShared(n *facts.Node, behind facts.NameCounts) {
 		f.support(recording.SourceProbe, float64(kept.P90Ns), "ns",
 			"90 %% of the calls on the probe's own connection have their reply within %s", format.Brief(kept.P90Ns))
 	} else if ok {
-		f.doubt(recording.SourceProbe, float64(kept.P50Ns), "ns",
-			"calls on their own connection are slow, too: half of the probe's take at least %s",
-			format.Brief(kept.P50Ns))
+		f.doubt(recording.SourceProbe, float64(kept.P50Ns), "ns", "calls on their own connection are slow, too: half "+
+			"of the probe's take at least %s", format.Brief(kept.P50Ns))
 	}
 	if elsewhere > 0 {
 		f.doubt(recording.SourceTap, float64(elsewhere), "calls",

@@ -25,8 +25,8 @@ func explainNPlusOne(n *facts.Node) *Finding {
 		return f
 	}
 	kept, ok := n.Ledger.Path(n.Address, "kept")
-	// Below a millisecond, in one data centre or on one host, a busy connection proves nothing: a pool that hands out the
-	// last one used keeps one busy however independent the requests are.
+	// Below a millisecond, in one data centre or on one host, a busy connection proves nothing: a pool that hands out
+	// the last one used keeps one busy however independent the requests are.
 	if !ok || kept.Calls < floorCalls || kept.MinNs < floorNs || kept.P50Ns > floorSteady*kept.MinNs {
 		return nil // the path is not most of a call's time
 	}
@@ -58,10 +58,9 @@ func explainNPlusOne(n *facts.Node) *Finding {
 	for _, c := range chains {
 		who[c.Label()] = int(c.Calls)
 	}
-	f.support(recording.SourceTap, float64(calls), "calls",
-		"%s with %.0f calls per second each, one after the other, waiting %.0f %% of the time for replies: %s",
-		counted(len(chains), "connection"), float64(calls)/(float64(all)/1e9), 100*float64(waits)/float64(all),
-		who.List(3))
+	f.support(recording.SourceTap, float64(calls), "calls", "%s with %.0f calls per second each, one after the other, "+
+		"waiting %.0f %% of the time for replies: %s", counted(len(chains), "connection"),
+		float64(calls)/(float64(all)/1e9), 100*float64(waits)/float64(all), who.List(3))
 	f.support(recording.SourceTap, float64(waits/calls), "ns",
 		"a call takes %s on average; 100 in a row take %s, 100 in one MGET or pipeline about %s",
 		format.Brief(waits/calls), format.Brief(100*waits/calls), format.Brief(waits/calls+100*work))
@@ -75,15 +74,13 @@ func explainNPlusOne(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, top.Calls, "calls", "most of them are %s: %.0f calls", top.Name, top.Calls)
 	}
 	if sure {
-		f.support(recording.SourceTap, prompt, "of the calls",
-			"at least %.0f %% of their calls are sent right after the reply before: each waits for the one before",
-			100*prompt)
+		f.support(recording.SourceTap, prompt, "of the calls", "at least %.0f %% of their calls are sent right after "+
+			"the reply before: each waits for the one before", 100*prompt)
 	} else {
 		f.weaken(1)
 	}
-	f.doubt(recording.SourceTap, 0, "",
-		"that the calls of a connection belong together is inferred from their pace: a pool that always "+
-			"hands out the same connection looks the same")
+	f.doubt(recording.SourceTap, 0, "", "that the calls of a connection belong together is inferred from their pace: "+
+		"a pool that always hands out the same connection looks the same")
 	f.adviseBatches(true)
 	return f
 }
@@ -120,38 +117,26 @@ func explainChains(n *facts.Node) *Finding {
 func walkFix(n *facts.Node) []remedy.Step {
 	steps := remedy.Steps(n, remedy.LongerScans, nil)
 	if len(steps) == 0 {
-		steps = []remedy.Step{{
-			ID: string(remedy.LongerScans), Kind: remedy.Change, Restart: "the application",
-			Text: "Ask for more per call: COUNT 1000; 10 is the default",
-		}}
+		steps = []remedy.Step{
+			inApplication(string(remedy.LongerScans), "Ask for more per call: COUNT 1000; 10 is the default"),
+		}
 	}
-	return append(steps, remedy.Step{
-		ID: "no-keyspace-walk", Kind: remedy.Change, Or: true, Restart: "the application",
-		Text: "Keep the names of the keys that belong together in a set, or their values in one hash, and walk nothing",
-	})
+	return append(steps, orElse(inApplication("no-keyspace-walk", "Keep the names of the keys that belong together in "+
+		"a set, or their values in one hash, and walk nothing")))
 }
 
 // adviseBatches sets the fix; far: the distance to the server is most of a call.
 func (f *Finding) adviseBatches(far bool) {
 	f.FixSteps = []remedy.Step{
-		{
-			ID: "batch-calls", Kind: remedy.Change, Restart: "the application",
-			Text: "Ask for all keys at once: MGET, HMGET, a pipeline, or a Lua script where one answer decides the " +
-				"next request",
-		},
-		{
-			ID: "auto-pipelining", Kind: remedy.Change, Or: true, Restart: "the application",
-			Text: "With many small callers, let the library batch their calls: rueidis does (auto-pipelining), " +
-				"ioredis enableAutoPipelining: true, Lettuce setAutoFlushCommands(false) with flushCommands(), " +
-				"go-redis >= 9.22 AutoPipeline() (experimental), StackExchange.Redis by Task.WhenAll",
-		},
+		inApplication("batch-calls", "Ask for all keys at once: MGET, HMGET, a pipeline, or a Lua script where one "+
+			"answer decides the next request"),
+		orElse(inApplication("auto-pipelining", "With many small callers, let the library batch their calls: rueidis "+
+			"does (auto-pipelining), ioredis enableAutoPipelining: true, Lettuce setAutoFlushCommands(false) with "+
+			"flushCommands(), go-redis >= 9.22 AutoPipeline() (experimental), StackExchange.Redis by Task.WhenAll")),
 	}
 	if far {
-		f.FixSteps = append(f.FixSteps, remedy.Step{
-			ID: "closer-to-server", Kind: remedy.Change,
-			Text: "Move the caller closer to the server, or cache what it reads (CLIENT TRACKING): each round trip " +
-				"less is one wait less",
-		})
+		f.FixSteps = append(f.FixSteps, change("closer-to-server", "Move the caller closer to the server, or cache "+
+			"what it reads (CLIENT TRACKING): each round trip less is one wait less"))
 	}
 }
 

@@ -112,13 +112,11 @@ func explainNagle(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl)
-	f.support(recording.SourceTap, float64(cl.Calls), "calls",
-		"%s (%s) arrived 40 ms after they were begun, with nothing retransmitted: %s",
-		ofSlow(cl.Calls, n), ops.List(3), who.List(3))
+	f.support(recording.SourceTap, float64(cl.Calls), "calls", "%s (%s) arrived 40 ms after they were begun, with "+
+		"nothing retransmitted: %s", ofSlow(cl.Calls, n), ops.List(3), who.List(3))
 	if seen := g.seen(); seen > 0 {
-		f.support(recording.SourceTap, float64(seen), "connections",
-			"of %s of these calls %d have no TCP_NODELAY: the kernel of the client holds small pieces back",
-			counted(len(g.conns), "connection"), seen)
+		f.support(recording.SourceTap, float64(seen), "connections", "of %s of these calls %d have no TCP_NODELAY: "+
+			"the kernel of the client holds small pieces back", counted(len(g.conns), "connection"), seen)
 	} else {
 		f.doubt(recording.SourceTap, 0, "",
 			"whether these clients set TCP_NODELAY was not seen: they run on other hosts")
@@ -133,17 +131,17 @@ func explainNagle(n *facts.Node) *Finding {
 }
 
 func nagleFix(who facts.NameCounts) []remedy.Step {
-	return []remedy.Step{{
-		ID: "tcp-nodelay", Kind: remedy.Setting, Option: "TCP_NODELAY", To: "1", Restart: "the application",
-		Where: "the sockets of the clients, and of proxies on the path",
-		Text: fmt.Sprintf("On the connections of %s: Lettuce before 6.0 SocketOptions.tcpNoDelay(true), redis-rs "+
-			"set_tcp_nodelay, rueidis without DisableTCPNoDelay, in C setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, …). "+
-			"Most other libraries set it", format.Name(who.List(2))),
-	}, {
-		ID: "one-write", Kind: remedy.Change, Or: true, Restart: "the application",
-		Text: "Write a whole request at once (a buffered writer with one flush, or writev): then no piece waits for " +
-			"another",
-	}}
+	return []remedy.Step{
+		{
+			ID: "tcp-nodelay", Kind: remedy.Setting, Option: "TCP_NODELAY", To: "1", Restart: "the application",
+			Where: "the sockets of the clients, and of proxies on the path",
+			Text: fmt.Sprintf("On the connections of %s: Lettuce before 6.0 SocketOptions.tcpNoDelay(true), redis-rs "+
+				"set_tcp_nodelay, rueidis without DisableTCPNoDelay, in C setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, …). "+
+				"Most other libraries set it", format.Name(who.List(2))),
+		},
+		orElse(inApplication("one-write", "Write a whole request at once (a buffered writer with one flush, or "+
+			"writev): then no piece waits for another")),
+	}
 }
 
 // weighACKs compares such calls with the delayed acknowledgements that the server's network namespace sent.
@@ -153,13 +151,11 @@ func (f *Finding) weighACKs(n *facts.Node, calls int64) {
 	case len(acks) == 0:
 		f.doubt(recording.SourceHost, 0, "", "whether the server's host delayed acknowledgements was not seen")
 	case acks.Growth() >= float64(calls)/2:
-		f.support(recording.SourceHost, acks.Growth(), "segments",
-			"the server's network namespace sent %s (DelayedACKs) for %d such calls",
-			counted(acks.Growth(), "delayed acknowledgement"), calls)
+		f.support(recording.SourceHost, acks.Growth(), "segments", "the server's network namespace sent %s "+
+			"(DelayedACKs) for %d such calls", counted(acks.Growth(), "delayed acknowledgement"), calls)
 	default:
-		f.doubt(recording.SourceHost, acks.Growth(), "segments",
-			"the server's network namespace sent only %s for %d such calls",
-			counted(acks.Growth(), "delayed acknowledgement"), calls)
+		f.doubt(recording.SourceHost, acks.Growth(), "segments", "the server's network namespace sent only %s for %d "+
+			"such calls", counted(acks.Growth(), "delayed acknowledgement"), calls)
 		f.weaken(len(f.Against)) // two where the sockets were not seen, too
 	}
 }

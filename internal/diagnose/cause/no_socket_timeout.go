@@ -129,13 +129,11 @@ func explainNoTimeout(n *facts.Node) *Finding {
 	f.support(worst.source, float64(len(hangs)), "connections",
 		"%s still waiting for a reply at the end of the watch, the longest for %s (%s), never given up: %s",
 		counted(len(hangs), "connection"), format.Brief(worst.waitNs), worst.client, who.List(3))
-	f.support(worst.source, float64(worst.waitNs), "ns",
-		"that is longer than the default timeouts of client libraries (2 to %s; Lettuce and PHP 60 s)",
-		format.Brief(timeoutsEndBy-1e9))
+	f.support(worst.source, float64(worst.waitNs), "ns", "that is longer than the default timeouts of client "+
+		"libraries (2 to %s; Lettuce and PHP 60 s)", format.Brief(timeoutsEndBy-1e9))
 	if again >= connection.UnansweredRetransmits {
-		f.support(worst.source, float64(again), "times",
-			"the request was retransmitted %d times, at doubling intervals, without an acknowledgement: TCP "+
-				"gives up after about 15 minutes (tcp_retries2)", again)
+		f.support(worst.source, float64(again), "times", "the request was retransmitted %d times, at doubling "+
+			"intervals, without an acknowledgement: TCP gives up after about 15 minutes (tcp_retries2)", again)
 	} else {
 		f.support(worst.source, 0, "",
 			"the request was acknowledged, so TCP has nothing to retransmit: without a timeout it waits for ever")

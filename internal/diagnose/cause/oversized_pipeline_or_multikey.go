@@ -139,10 +139,8 @@ func explainOversized(n *facts.Node) *Finding {
 		return loggedMulti(n, h)
 	}
 	f := finding(n, h.Claim)
-	f.support(recording.SourceTap, float64(h.Calls), "calls",
-		"%s waited while the server served such batches, up to %s in "+
-			"one call; %d of them are calls of other clients", ofSlow(h.Calls, n), format.Brief(h.MaxNs),
-		others)
+	f.support(recording.SourceTap, float64(h.Calls), "calls", "%s waited while the server served such batches, up to "+
+		"%s in one call; %d of them are calls of other clients", ofSlow(h.Calls, n), format.Brief(h.MaxNs), others)
 	if len(piped) > 0 {
 		f.supportPipelines(piped)
 	}
@@ -182,9 +180,8 @@ func (f *Finding) supportPipelines(piped []*batch) {
 	f.support(recording.SourceTap, float64(largest.calls), "commands",
 		"pipelines: %s, the largest of %d commands (%s) in %.1f MB, served in %s: %s", facts.TimesText(len(piped)),
 		largest.calls, largest.op(), float64(largest.bytes)/1e6, counted(len(largest.works), "read"), conns.List(3))
-	f.support(recording.SourceTap, float64(largest.longestNs), "ns",
-		"each of their commands is short: the longest read of the largest, with some hundreds of them, took %s",
-		format.Brief(largest.longestNs))
+	f.support(recording.SourceTap, float64(largest.longestNs), "ns", "each of their commands is short: the longest "+
+		"read of the largest, with some hundreds of them, took %s", format.Brief(largest.longestNs))
 }
 
 func (f *Finding) supportMulti(multi []*batch) {
@@ -217,10 +214,8 @@ func (f *Finding) doubtBatches(n *facts.Node) {
 }
 
 // batchesToReplica takes the batches away from the other callers.
-var batchesToReplica = remedy.Step{
-	ID: "to-a-replica", Kind: remedy.Change, Or: true, Restart: "the application",
-	Text: "Send batch jobs to a replica that only they use, or at quiet hours",
-}
+var batchesToReplica = orElse(inApplication("to-a-replica", "Send batch jobs to a replica that only they use, or at "+
+	"quiet hours"))
 
 func oversizedFix(piped, multi []*batch) []remedy.Step {
 	var parts []string
@@ -241,5 +236,5 @@ func fewerKeys(command string) string {
 }
 
 func smallerBatches(text string) remedy.Step {
-	return remedy.Step{ID: "smaller-batches", Kind: remedy.Change, Text: text, Restart: "the application"}
+	return inApplication("smaller-batches", "%s", text)
 }

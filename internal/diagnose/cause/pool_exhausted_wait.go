@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"fmt"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
@@ -145,10 +144,9 @@ func (f *Finding) supportWaiters(n *facts.Node, u connection.PoolUse, inFlight f
 		f.support(recording.SourceTap, float64(waitNs), "ns",
 			"at %s calls per second that come at random, such a pool makes them wait about %s before they are sent "+
 				"(Erlang C)", format.Rounded(u.CallsPerSecond), format.Brief(waitNs))
-		f.doubt(recording.SourceTap, 0, "",
-			"as many workers as connections, each making one call after the other, look the same: then "+
-				"no call waits. The pool's own counters show it: go-redis PoolStats().WaitCount, "+
-				"redigo Stats().WaitCount, Jedis getNumWaiters()")
+		f.doubt(recording.SourceTap, 0, "", "as many workers as connections, each making one call after the other, "+
+			"look the same: then no call waits. The pool's own counters show it: go-redis PoolStats().WaitCount, "+
+			"redigo Stats().WaitCount, Jedis getNumWaiters()")
 		return
 	}
 	f.Grade, f.Samples = Seen, int(u.CallsPerSecond*n.Seconds())
@@ -208,9 +206,8 @@ func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 	if n, ok := w.App.Waits(func(m stacks.Meaning) bool {
 		return m.State == stacks.Reply || m.State == stacks.Send
 	}); ok {
-		f.support(recording.SourceProfile, float64(n.Count), w.App.ThreadNoun(),
-			"%s: meanwhile %d send, or wait for a reply: that many connections are in use", w.App.DisplayName(),
-			n.Count)
+		f.support(recording.SourceProfile, float64(n.Count), w.App.ThreadNoun(), "%s: meanwhile %d send, or wait for "+
+			"a reply: that many connections are in use", w.App.DisplayName(), n.Count)
 	}
 	f.Evidence = append(f.Evidence, rest...)
 	return f
@@ -311,9 +308,8 @@ func explainHandovers(n *facts.Node, callers []*caller.Caller) *Finding {
 		"%s has %s: threads that got one had slept for %s on average (at most %s), until the thread that used it "+
 			"before woke them; a call takes %s", worst.Name, counted(worst.Conns, "connection"), format.Brief(mean),
 		format.Brief(int64(worst.LongestNs)), format.Brief(call))
-	f.support(recording.SourceTap, worst.Handed, "turns",
-		"of %.0f times that another thread used a connection than before, %.0f were such hand-overs", worst.Turns,
-		worst.Handed)
+	f.support(recording.SourceTap, worst.Handed, "turns", "of %.0f times that another thread used a connection than "+
+		"before, %.0f were such hand-overs", worst.Turns, worst.Handed)
 	if worst.MinShare < degree.Most {
 		f.weaken(2)
 		f.doubt(recording.SourceTap, worst.MinShare, "of the turns",
@@ -323,24 +319,20 @@ func explainHandovers(n *facts.Node, callers []*caller.Caller) *Finding {
 	f.support(recording.SourceTap, worst.WaitedNs/1e9/n.Seconds(), "threads",
 		"at least %.1f of its threads waited for a connection at a time", worst.WaitedNs/1e9/n.Seconds())
 	if calls := worst.Calls / worst.Turns; calls >= degree.Several {
-		f.support(recording.SourceTap, calls, "calls",
-			"a thread makes %.0f calls on average before another one gets its connection: a transaction, or a "+
-				"connection that is kept for a request", calls)
+		f.support(recording.SourceTap, calls, "calls", "a thread makes %.0f calls on average before another one gets "+
+			"its connection: a transaction, or a connection that is kept for a request", calls)
 	}
 	if code, known := hosts.HolderCode(n, worst.PID); known {
-		f.support(recording.SourceProfile, float64(code.In), "samples",
-			"in %d of %d samples meanwhile the thread that gave it back was in %s", code.In, code.Samples,
-			format.Name(code.Text()))
+		f.support(recording.SourceProfile, float64(code.In), "samples", "in %d of %d samples meanwhile the thread "+
+			"that gave it back was in %s", code.In, code.Samples, format.Name(code.Text()))
 	}
 	if kept > call {
 		f.IndependentOf = []string{"pool-test-on-borrow"} // work keeps the connections in use, not calls
 		f.support(recording.SourceTap, float64(kept), "ns",
 			"a thread keeps its connection for %s after its last reply", format.Brief(kept))
-		f.FixSteps = append(f.FixSteps, remedy.Step{
-			ID: "return-before-other-work", Kind: remedy.Change, Restart: "the application",
-			Text: fmt.Sprintf("Give the connection back before the other work: it is kept for %s after the last "+
-				"reply, and a call takes %s", format.Brief(kept), format.Brief(call)),
-		})
+		f.FixSteps = append(f.FixSteps, inApplication("return-before-other-work", "Give the connection back before "+
+			"the other work: it is kept for %s after the last reply, and a call takes %s", format.Brief(kept),
+			format.Brief(call)))
 	}
 	size := worst.Conns + int(worst.WaitedNs/1e9/n.Seconds()) + 1
 	f.FixSteps = append(f.FixSteps, largerPool(n, worst.Caller, size, "at least that many are needed at a time")...)

@@ -51,18 +51,16 @@ func explainLeak(n *facts.Node) *Finding {
 		worst.Name, counted(len(worst.Dialled), "connection"), len(worst.Leaked), left(worst))
 	f.supportSweeps(worst)
 	work := caller.PercentilesOf(worst.Leaked, (*caller.Conn).AppCalls)
-	f.support(recording.SourceTap, float64(work.Median), "calls",
-		"they had made %d to %d calls; a pool gives an idle connection to the next caller before it dials", work.P10,
-		work.P90)
+	f.support(recording.SourceTap, float64(work.Median), "calls", "they had made %d to %d calls; a pool gives an idle "+
+		"connection to the next caller before it dials", work.P10, work.P90)
 	f.supportOpening(connection.Redial{Caller: worst.Caller, Dialled: worst.Dialled})
 	clients := n.Series(series.ConnectedClients)
 	if len(clients) > 1 && clients[len(clients)-1].Value > clients[0].Value {
 		f.support(recording.SourceServer, clients[len(clients)-1].Value, "clients",
 			"connected_clients rose from %.0f to %.0f", clients[0].Value, clients[len(clients)-1].Value)
 	}
-	f.doubt(recording.SourceTap, 0, "",
-		"a process that now and then creates another client object with its own pool looks "+
-			"the same: then those objects are never closed")
+	f.doubt(recording.SourceTap, 0, "", "a process that now and then creates another client object with its own pool "+
+		"looks the same: then those objects are never closed")
 	f.doubtRemote(worst.Caller)
 	f.FixSteps = leakFix(n, worst.Caller)
 	return f

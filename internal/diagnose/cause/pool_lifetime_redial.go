@@ -50,10 +50,9 @@ func explainLifetime(n *facts.Node) *Finding {
 		return nil
 	}
 	f.Samples = sum.Count
-	f.support(recording.SourceTap, float64(most.Ages.Median), "ns",
-		"%s closed %s, each %s to %s old, between calls: a maximum age of about %s", most.Name,
-		counted(len(most.Closed), "connection"), format.Brief(most.Ages.P10), format.Brief(most.Ages.P90),
-		format.Brief(most.Ages.P10))
+	f.support(recording.SourceTap, float64(most.Ages.Median), "ns", "%s closed %s, each %s to %s old, between calls: "+
+		"a maximum age of about %s", most.Name, counted(len(most.Closed), "connection"), format.Brief(most.Ages.P10),
+		format.Brief(most.Ages.P90), format.Brief(most.Ages.P10))
 	f.support(recording.SourceTap, float64(len(most.Dialled)), "connections",
 		"%d of %d connections that it opened had their first call right after the handshake: a caller waited for them",
 		len(most.Dialled), len(most.Opened()))

@@ -68,19 +68,15 @@ func explainOversizedPool(n *facts.Node) *Finding {
 		format.Brief(alone), format.Rounded(worst.CallsPerSecond*float64(alone)/1e9))
 	f.supportDemand(n, d)
 	f.support(recording.SourceTap, worst.CallsPerSecond/float64(len(worst.Used)), "per second",
-		"each connection makes %s calls per second",
-		format.Rounded(worst.CallsPerSecond/float64(len(worst.Used))))
-	f.doubt(recording.SourceServer, 0, "",
-		"callers that want more than the server's thread can give wait in any "+
-			"case; in the pool they cost the server nothing")
+		"each connection makes %s calls per second", format.Rounded(worst.CallsPerSecond/float64(len(worst.Used))))
+	f.doubt(recording.SourceServer, 0, "", "callers that want more than the server's thread can give wait in any "+
+		"case; in the pool they cost the server nothing")
 	size := int(needed + 0.5)
 	f.FixSteps = append(offered(n, remedy.SmallerPool, remedy.Values{"connections": size},
 		fmt.Sprintf("A smaller pool of %d keeps the server as busy; raise it step by step while calls per second rise "+
-			"(slowpath bench --sweep finds the best number)", size), worst.Caller), remedy.Step{
-		ID: "batch-calls", Kind: remedy.Change, Restart: "the application",
-		Text: "Send several commands at a time (pipelines, MGET), or multiplex (Lettuce, rueidis): fewer event-loop " +
-			"iterations for the same work",
-	})
+			"(slowpath bench --sweep finds the best number)", size), worst.Caller), inApplication("batch-calls",
+		"Send several commands at a time (pipelines, MGET), or multiplex (Lettuce, rueidis): fewer event-loop "+
+			"iterations for the same work"))
 	return f
 }
 

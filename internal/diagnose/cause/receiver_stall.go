@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
@@ -71,30 +69,25 @@ func explainReceiver(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
 		"%s waited for the client to read a reply of %.1f MB on average, up to %s in one call: %s",
 		ofSlow(cl.Calls, n), float64(bytes)/float64(calls)/1e6, format.Brief(cl.MaxNs), who.List(3))
-	f.support(recording.SourceTap, float64(longest.DurationNs()), "ns",
-		"the longest is %s with %.1f MB in %s: %.1f MB per second", longest.Call.Op,
-		float64(longest.Call.ReplyBytes)/1e6, format.Brief(longest.DurationNs()),
+	f.support(recording.SourceTap, float64(longest.DurationNs()), "ns", "the longest is %s with %.1f MB in %s: %.1f "+
+		"MB per second", longest.Call.Op, float64(longest.Call.ReplyBytes)/1e6, format.Brief(longest.DurationNs()),
 		float64(longest.Call.ReplyBytes)/1e6/(float64(longest.DurationNs())/1e9))
 	if len(acks.ClosedWindowConns) > 0 {
-		f.support(recording.SourceTap, float64(len(acks.ClosedWindowConns)), "clients",
-			"%s at other addresses announced a window of 0 before acknowledging such a reply",
-			counted(len(acks.ClosedWindowConns), "client"))
+		f.support(recording.SourceTap, float64(len(acks.ClosedWindowConns)), "clients", "%s at other addresses "+
+			"announced a window of 0 before acknowledging such a reply", counted(len(acks.ClosedWindowConns), "client"))
 	}
 	if limited > 0 {
-		f.support(recording.SourceHost, limited, "ns",
-			"a peer's receive window limited the server's sockets, the worst for %s of %.0f s (TCP_INFO rwnd_limited)",
-			format.Brief(int64(limited)), n.Seconds())
+		f.support(recording.SourceHost, limited, "ns", "a peer's receive window limited the server's sockets, the "+
+			"worst for %s of %.0f s (TCP_INFO rwnd_limited)", format.Brief(int64(limited)), n.Seconds())
 	}
 	if zero := n.Growth(series.TCPToZeroWindowAdv); zero > 0 {
-		f.support(recording.SourceHost, zero, "times",
-			"receivers in this network namespace closed their window %s (TCPToZeroWindowAdv)",
-			facts.TimesText(int(zero)))
+		f.support(recording.SourceHost, zero, "times", "receivers in this network namespace closed their window %s "+
+			"(TCPToZeroWindowAdv)", facts.TimesText(int(zero)))
 	}
 	f.supportPiles(n)
 	if retransmitted := n.Growth(series.RetransSegs); retransmitted > 0 {
-		f.support(recording.SourceHost, retransmitted, "segments",
-			"%s retransmitted: into a closed window that is a window probe, not a loss",
-			counted(retransmitted, "segment"))
+		f.support(recording.SourceHost, retransmitted, "segments", "%s retransmitted: into a closed window that is a "+
+			"window probe, not a loss", counted(retransmitted, "segment"))
 	}
 	reader := who.Top(1)[0]
 	f.FixSteps = receiverFix(reader)
@@ -102,14 +95,12 @@ func explainReceiver(n *facts.Node) *Finding {
 }
 
 func receiverFix(reader string) []remedy.Step {
-	return []remedy.Step{{
-		ID: "read-then-process", Kind: remedy.Change, Restart: "the application",
-		Text: fmt.Sprintf("Let %s read a reply in one go and process it afterwards, in another thread if that takes "+
-			"long", format.Name(reader)),
-	}, {
-		ID: "smaller-replies", Kind: remedy.Change, Or: true, Restart: "the application",
-		Text: "Ask for less at a time: windows of GETRANGE, LRANGE or XRANGE, HSCAN, values below 100 kB",
-	}}
+	return []remedy.Step{
+		inApplication("read-then-process", "Let %s read a reply in one go and process it afterwards, in another "+
+			"thread if that takes long", format.Name(reader)),
+		orElse(inApplication("smaller-replies", "Ask for less at a time: windows of GETRANGE, LRANGE or XRANGE, "+
+			"HSCAN, values below 100 kB")),
+	}
 }
 
 // supportPiles shows replies that wait at the server.

@@ -61,17 +61,15 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 		return nil
 	}
 	f.supportHerds(n, herds)
-	f.support(recording.SourceTap, float64(opening.Median), "ns",
-		"a new connection then takes %s before its first command (p90 %s); a call takes %s",
-		format.Brief(opening.Median),
-		format.Brief(opening.P90), format.Brief(meanCallNs(callers)))
+	f.support(recording.SourceTap, float64(opening.Median), "ns", "a new connection then takes %s before its first "+
+		"command (p90 %s); a call takes %s", format.Brief(opening.Median), format.Brief(opening.P90),
+		format.Brief(meanCallNs(callers)))
 	if ops := caller.CommonHandshake(back); ops != "" {
 		f.support(recording.SourceTap, float64(len(back)), "connections", "the handshake of each: %s", ops)
 	}
 	if felt.Calls > 0 {
-		f.support(n.CallSource(), float64(felt.Calls), "calls",
-			"%s were in flight between a loss and the last reconnect, up to %s in one call",
-			ofSlow(felt.Calls, n), format.Brief(felt.MaxNs))
+		f.support(n.CallSource(), float64(felt.Calls), "calls", "%s were in flight between a loss and the last "+
+			"reconnect, up to %s in one call", ofSlow(felt.Calls, n), format.Brief(felt.MaxNs))
 	}
 	f.FixSteps = herdFix(n)
 	return f
@@ -128,13 +126,11 @@ func (f *Finding) supportHerds(n *facts.Node, herds []connection.MassDisconnect)
 		f.support(recording.SourceServer, 1, "restarts", "the server was restarted then (run_id)")
 		fallthrough
 	case refused > 0:
-		f.support(recording.SourceTap, float64(refused), "dials",
-			"%s refused and repeated, since nothing listened: part of the wait is the outage itself",
-			counted(refused, "dial"))
+		f.support(recording.SourceTap, float64(refused), "dials", "%s refused and repeated, since nothing listened: "+
+			"part of the wait is the outage itself", counted(refused, "dial"))
 	default:
-		f.support(recording.SourceServer, 0, "",
-			"the server itself went on: the connections were killed (CLIENT "+
-				"KILL, a proxy, a firewall), or exceeded a limit")
+		f.support(recording.SourceServer, 0, "", "the server itself went on: the connections were killed (CLIENT "+
+			"KILL, a proxy, a firewall), or exceeded a limit")
 	}
 }
 
@@ -176,9 +172,8 @@ func herdByCounters(n *facts.Node) *Finding {
 	if f.SlowCalls == 0 {
 		return nil
 	}
-	f.support(recording.SourceServer, most, "connections",
-		"%.0f connections came within a second or two, where %.0f are normal, and stayed "+
-			"(total_connections_received, connected_clients)", most, typical)
+	f.support(recording.SourceServer, most, "connections", "%.0f connections came within a second or two, where %.0f "+
+		"are normal, and stayed (total_connections_received, connected_clients)", most, typical)
 	if restarts > 0 {
 		f.support(recording.SourceServer, float64(restarts), "restarts", "the server was restarted right before")
 	} else {
@@ -205,10 +200,8 @@ func ownCut(n *facts.Node, s facts.Span) bool {
 func herdFix(n *facts.Node) []remedy.Step {
 	spread := offered(n, remedy.SpreadReconnects, nil, "Spread reconnects over some seconds: random "+
 		"jitter in the pause before each attempt, with a growing backoff")
-	steps := append(spread, remedy.Step{
-		ID: "fewer-connections", Kind: remedy.Change, Restart: "the application",
-		Text: "Fewer connections in all: smaller pools, or a proxy on the callers' host that keeps its own",
-	})
+	steps := append(spread, inApplication("fewer-connections", "Fewer connections in all: smaller pools, or a proxy "+
+		"on the callers' host that keeps its own"))
 	if facts.ServerAtLeast(n, 7, 4) {
 		return steps // it has the limit, and it is set by default
 	}

@@ -160,19 +160,16 @@ func usersServedIn(n *facts.Node, when facts.Spans) (count int) {
 
 func (f *Finding) supportRefused(n *facts.Node, r refused) {
 	if r.down > 0 {
-		f.support(recording.SourceServer, r.calls, "calls",
-			"it refused %.0f calls with %s and %.0f with %s while it loaded, %s of those it received "+
-				"(errorstat_%s, errorstat_%s; slowpath's own are not counted)", r.down, codeClusterDown, r.calls-r.down,
-			r.code, format.Percent(r.share()), codeClusterDown, r.code)
-		f.support(recording.SourceServer, 0, "",
-			"a cluster node that loads its own file at its start answers CLUSTERDOWN to commands with keys; no "+
-				"other node sent it: the cluster was not down")
+		f.support(recording.SourceServer, r.calls, "calls", "it refused %.0f calls with %s and %.0f with %s while it "+
+			"loaded, %s of those it received (errorstat_%s, errorstat_%s; slowpath's own are not counted)", r.down,
+			codeClusterDown, r.calls-r.down, r.code, format.Percent(r.share()), codeClusterDown, r.code)
+		f.support(recording.SourceServer, 0, "", "a cluster node that loads its own file at its start answers "+
+			"CLUSTERDOWN to commands with keys; no other node sent it: the cluster was not down")
 		return
 	}
 	if r.counted {
-		f.support(recording.SourceServer, r.calls, "calls",
-			"it refused %.0f calls with %s, %s of those it received "+
-				"(errorstat_%s; slowpath's own are not counted)", r.calls, r.code, format.Percent(r.share()), r.code)
+		f.support(recording.SourceServer, r.calls, "calls", "it refused %.0f calls with %s, %s of those it received "+
+			"(errorstat_%s; slowpath's own are not counted)", r.calls, r.code, format.Percent(r.share()), r.code)
 		return
 	}
 	f.support(recording.SourceTap, r.calls, "calls",

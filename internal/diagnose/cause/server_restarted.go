@@ -103,12 +103,14 @@ func restartFix(n *facts.Node, loadingNs int64) []remedy.Step {
 		planned.Text += ". Then restart this server as a replica, and send callers to it when INFO says loading:0: " +
 			"loading takes as long as the data is large"
 	}
-	return []remedy.Step{{
-		ID: "find-why-it-ended", Kind: remedy.Change, Where: "the host of " + format.Name(n.Address),
-		Text: "Find out who or what restarted it: its log (\"User requested shutdown\", a crash report), journalctl" +
-			remedy.WhatRunsIt(n) + ", \"out of memory\" in dmesg",
-	}, planned, {
-		ID: "retry-for-longer", Kind: remedy.Change, Restart: "the application",
-		Text: "Let clients retry for longer than the restart takes, with backoff and jitter",
-	}}
+	return []remedy.Step{
+		{
+			ID: "find-why-it-ended", Kind: remedy.Change, Where: "the host of " + format.Name(n.Address),
+			Text: "Find out who or what restarted it: its log (\"User requested shutdown\", a crash report), journalctl" +
+				remedy.WhatRunsIt(n) + ", \"out of memory\" in dmesg",
+		},
+		planned,
+		inApplication("retry-for-longer", "Let clients retry for longer than the restart takes, with backoff and "+
+			"jitter"),
+	}
 }

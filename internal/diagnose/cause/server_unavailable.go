@@ -132,18 +132,15 @@ func unavailableFix(n *facts.Node, worst nodes.Outage) []remedy.Step {
 				", \"out of memory\" in dmesg",
 		}}
 	case nodes.FailedUnreachable:
-		fix = []remedy.Step{{
-			ID: "mend-the-path", Kind: remedy.Change,
-			Text: "Check that the host is up, and the path to it: a firewall or a security group that drops packets, " +
-				"a route, an address that has moved",
-		}}
+		fix = []remedy.Step{
+			change("mend-the-path", "Check that the host is up, and the path to it: a firewall or a security group "+
+				"that drops packets, a route, an address that has moved"),
+		}
 	default:
 		fix = silentFix(n, host)
 	}
-	return append(fix, remedy.Step{
-		ID: "replica-that-may-take-over", Kind: remedy.Change,
-		Text: "Give it a replica that takes over when it is gone (Sentinel, cluster)",
-	})
+	return append(fix, change("replica-that-may-take-over", "Give it a replica that takes over when it is gone "+
+		"(Sentinel, cluster)"))
 }
 
 // silentFix is for a server that accepts connections and does not answer.
@@ -156,10 +153,8 @@ func silentFix(n *facts.Node, host string) []remedy.Step {
 		ID: "find-what-stops-it", Kind: remedy.Change, Where: host,
 		Text: "Find what the process waits for: its state in /proc (T: SIGSTOP, a debugger, a frozen container; D: a " +
 			"full or slow disk). slowpath as root on that host sees it",
-	}, remedy.Step{
-		ID: string(remedy.ReplyTimeout), Kind: remedy.Change, Restart: "the application",
-		Text: "Give the clients a timeout for replies: without one a call to a silent server waits for ever",
-	})
+	}, inApplication(string(remedy.ReplyTimeout), "Give the clients a timeout for replies: without one a call to a "+
+		"silent server waits for ever"))
 }
 
 // startServer starts a server again that its service manager runs; ok is false where none is known.

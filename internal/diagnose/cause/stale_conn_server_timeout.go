@@ -44,9 +44,8 @@ func explainStale(n *facts.Node) *Finding {
 	limit := n.IdleLimitNs()
 	switch _, known := n.Config("timeout"); {
 	case limit > 0:
-		f.support(recording.SourceServer, float64(limit), "ns",
-			"timeout is %d s: the server closes connections that are idle for longer, and checks at most once a second",
-			limit/1e9)
+		f.support(recording.SourceServer, float64(limit), "ns", "timeout is %d s: the server closes connections that "+
+			"are idle for longer, and checks at most once a second", limit/1e9)
 	case known:
 		f.support(recording.SourceServer, 0, "s",
 			"timeout is 0: not the server closes them, but a proxy, a balancer or a firewall on the path")
@@ -87,16 +86,16 @@ func lateNotice(ended []*caller.Conn) facts.Percentiles {
 func staleByCounters(n *facts.Node) *Finding {
 	limit := n.IdleLimitNs()
 	c := connection.ChurnOf(n)
-	if limit == 0 || n.Seconds()*1e9 < degree.Several*float64(limit) || c.PerSecond*n.Seconds() < connection.MinHerd/2 ||
+	if limit == 0 || n.Seconds()*1e9 < degree.Several*float64(limit) ||
+		c.PerSecond*n.Seconds() < connection.MinHerd/2 ||
 		c.PerSecond >= connection.MinChurn || c.Share() < degree.Most {
 		return nil
 	}
 	f := &Finding{Of: n.Ledger.Calls()}
 	f.loseByChurn(n, c)
 	f.weaken(1)
-	f.support(recording.SourceServer, c.PerSecond, "per second",
-		"timeout is %d s, and %s connections per second come and go, with %s commands on each", limit/1e9,
-		format.Rounded(c.PerSecond), format.Rounded(c.CommandsPerConn))
+	f.support(recording.SourceServer, c.PerSecond, "per second", "timeout is %d s, and %s connections per second come "+
+		"and go, with %s commands on each", limit/1e9, format.Rounded(c.PerSecond), format.Rounded(c.CommandsPerConn))
 	f.doubt(recording.SourceServer, 0, "",
 		"what closed them was not seen: clients that open a connection for each job look the same")
 	f.FixSteps = staleFix(n, limit, limit)
@@ -104,11 +103,8 @@ func staleByCounters(n *facts.Node) *Finding {
 }
 
 func staleFix(n *facts.Node, limit, idleNs int64, of ...*caller.Caller) []remedy.Step {
-	first := remedy.Step{
-		ID: "longer-idle-timeout", Kind: remedy.Change,
-		Text: fmt.Sprintf("Raise the idle timeout of the proxy or balancer on the path (HAProxy: timeout client and "+
-			"timeout server; AWS NLB 350 s) above %s", format.Brief(idleNs)),
-	}
+	first := change("longer-idle-timeout", "Raise the idle timeout of the proxy or balancer on the path (HAProxy: "+
+		"timeout client and timeout server; AWS NLB 350 s) above %s", format.Brief(idleNs))
 	if limit > 0 {
 		first = remedy.ConfigSet(n, "no-idle-timeout", "timeout", "0",
 			"Let the server keep idle connections: tcp-keepalive still finds dead peers")

@@ -64,9 +64,8 @@ func (f *Finding) supportStuck(n *facts.Node, t nodes.Takeover, s nodes.SilentNo
 	f.support(source, float64(s.Ns), "ns",
 		"callers wait for this node, %s: %s, summed over connections (%s)", when, format.Brief(s.Ns), s.Callers.List(3))
 	if s.RequestsUnread {
-		f.support(recording.SourceHost, 0, "",
-			"their requests are unread in its sockets: its host's kernel "+
-				"still acknowledges them, so no connection fails")
+		f.support(recording.SourceHost, 0, "", "their requests are unread in its sockets: its host's kernel still "+
+			"acknowledges them, so no connection fails")
 	}
 	if s.Dialled > 0 {
 		f.support(recording.SourceTap, float64(s.Dialled), "connections",

@@ -60,21 +60,17 @@ func explainSwap(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl)
-	f.support(recording.SourceHost, inSwap, "bytes",
-		"%.1f MB of the server are in swap, %.1f MB in memory", inSwap/1e6,
+	f.support(recording.SourceHost, inSwap, "bytes", "%.1f MB of the server are in swap, %.1f MB in memory", inSwap/1e6,
 		facts.LastValue(n.Series(series.ProcessRSS))/1e6)
-	f.support(recording.SourceHost, faults, "faults",
-		"the main thread waited for %s to be read (major faults), %.0f per second", counted(faults, "page"),
-		faults/n.Seconds())
+	f.support(recording.SourceHost, faults, "faults", "the main thread waited for %s to be read (major faults), %.0f "+
+		"per second", counted(faults, "page"), faults/n.Seconds())
 	if blocked.Calls > 0 {
-		f.support(recording.SourceTap, float64(blocked.Calls), "calls",
-			"%s waited while it was blocked in page faults, up to %s in one call",
-			ofSlow(blocked.Calls, n), format.Brief(blocked.MaxNs))
+		f.support(recording.SourceTap, float64(blocked.Calls), "calls", "%s waited while it was blocked in page "+
+			"faults, up to %s in one call", ofSlow(blocked.Calls, n), format.Brief(blocked.MaxNs))
 	}
 	if work > 0 {
-		f.support(recording.SourceServer, work, "of its CPU time",
-			"%.0f %% of the main thread's CPU time went to the kernel, beyond its sockets and "+
-				"forks: it fetches pages and makes room for them", work*100)
+		f.support(recording.SourceServer, work, "of its CPU time", "%.0f %% of the main thread's CPU time went to the "+
+			"kernel, beyond its sockets and forks: it fetches pages and makes room for them", work*100)
 	}
 	if some := n.GrowthNs(series.MachinePressure("memory", "some")); some > 0 {
 		f.support(recording.SourceHost, some, "ns",
@@ -87,9 +83,8 @@ func explainSwap(n *facts.Node) *Finding {
 	}
 	limit := memoryLimit(n, f)
 	if children, _ := n.Series(series.Children).Max(); children > 0 {
-		f.doubt(recording.SourceHost, children, "processes",
-			"a child process existed meanwhile: first writes to shared pages "+
-				"fault as well, but without reading (minor faults)")
+		f.doubt(recording.SourceHost, children, "processes", "a child process existed meanwhile: first writes to "+
+			"shared pages fault as well, but without reading (minor faults)")
 	}
 	f.FixSteps = swapFix(n, limit)
 	return f
@@ -108,9 +103,8 @@ func memoryLimit(n *facts.Node, f *Finding) (path string) {
 			continue
 		}
 		path = cgroup
-		f.support(recording.SourceHost, usage, "bytes",
-			"its cgroup %s is full: %.1f of %.1f MB, hit %s", path, usage/1e6, limit/1e6,
-			facts.TimesText(int(n.CgroupSeries(path, series.CgroupMemoryFails).Growth())))
+		f.support(recording.SourceHost, usage, "bytes", "its cgroup %s is full: %.1f of %.1f MB, hit %s", path,
+			usage/1e6, limit/1e6, facts.TimesText(int(n.CgroupSeries(path, series.CgroupMemoryFails).Growth())))
 	}
 	return path
 }

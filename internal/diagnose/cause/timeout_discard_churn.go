@@ -94,9 +94,7 @@ func explainTimeouts(n *facts.Node) *Finding {
 	f.blameLoads(n, found...)
 	f.FixSteps = append(offered(n, remedy.LongerTimeout, nil, fmt.Sprintf("Wait longer than the slowest "+
 		"healthy calls take: not %s but some times the 99.9th percentile. What made them slow stays, and has a fix of "+
-		"its own", format.Brief(age.P10)), found...), remedy.Step{
-		ID: "limit-retries", Kind: remedy.Change, Restart: "the application",
-		Text: "Limit retries, or use a circuit breaker, so that a slow moment does not become a storm of dials",
-	})
+		"its own", format.Brief(age.P10)), found...), inApplication("limit-retries", "Limit retries, or use a circuit "+
+		"breaker, so that a slow moment does not become a storm of dials"))
 	return f
 }

@@ -110,15 +110,13 @@ func explainHandshakeStorm(n *facts.Node) *Finding {
 		f.support(d.Source, part, "of its time",
 			"handshakes are %.0f %% of what the main thread did (%.2f of %.2f cores)", part*100, h.cores, d.Run)
 	}
-	f.support(recording.SourceServer, h.count/n.Seconds(), "per second",
-		"%.0f new connections per second (total_connections_received; slowpath's own are not counted), under TLS",
-		h.count/n.Seconds())
+	f.support(recording.SourceServer, h.count/n.Seconds(), "per second", "%.0f new connections per second "+
+		"(total_connections_received; slowpath's own are not counted), under TLS", h.count/n.Seconds())
 	f.support(h.source, h.costNs, "ns",
 		"each takes %s of the main thread's CPU time before its first command", format.Brief(int64(h.costNs)))
 	if cl.Calls > 0 {
-		f.support(recording.SourceTap, float64(cl.Calls), "calls",
-			"%s waited while it did handshakes of others, up to %s in one call",
-			ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
+		f.support(recording.SourceTap, float64(cl.Calls), "calls", "%s waited while it did handshakes of others, up "+
+			"to %s in one call", ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
 	}
 	f.supportTLSPhase(n)
 	f.supportShortLived(n)
@@ -158,12 +156,10 @@ func (f *Finding) supportTLSPhase(n *facts.Node) {
 
 func handshakeStormFix(n *facts.Node) []remedy.Step {
 	const perCycle = "max-new-tls-connections-per-cycle"
-	fix := append(remedy.Steps(n, remedy.KeepConnections, nil), remedy.Step{
-		ID: "spread-dials", Kind: remedy.Change, Restart: "the application",
-		Text: "If many instances start together, let each wait a random time before it connects, with retries that " +
-			"back off with jitter and dial timeouts of at least 5 s: a client that gives up and dials again makes " +
-			"the queue longer",
-	})
+	fix := append(remedy.Steps(n, remedy.KeepConnections, nil), inApplication("spread-dials",
+		"If many instances start together, let each wait a random time before it connects, with retries that back off "+
+			"with jitter and dial timeouts of at least 5 s: a client that gives up and dials again makes the queue "+
+			"longer"))
 	name, version, _ := strings.Cut(n.Rec.Meta[recording.MetaServer], " ")
 	taken, known := n.Config(perCycle)
 	switch {
@@ -182,9 +178,6 @@ func handshakeStormFix(n *facts.Node) []remedy.Step {
 			"They do handshakes, too. Only where there are as many CPUs"))
 		fix[len(fix)-1].Since = "Valkey 8.1"
 	}
-	return append(fix, remedy.Step{
-		ID: "ecdsa-certificate", Kind: remedy.Change,
-		Text: "A certificate with an ECDSA key (P-256) instead of RSA: its signature costs about a tenth; or a TLS " +
-			"proxy (stunnel, Envoy) on the server's host",
-	})
+	return append(fix, change("ecdsa-certificate", "A certificate with an ECDSA key (P-256) instead of RSA: its "+
+		"signature costs about a tenth; or a TLS proxy (stunnel, Envoy) on the server's host"))
 }

@@ -42,9 +42,8 @@ func explainUnreachable(n *facts.Node) *Finding {
 		"%s of %s were made on connections that came after dials that failed, which took up to %s",
 		ofSlow(cl.Calls, n), format.Name(facts.KeysByValue(callers)[0]), format.Brief(cl.MaxNs))
 	for _, address := range all[:min(len(all), degree.Listed)] {
-		f.support(recording.SourceTap, float64(dials[address]), "dials",
-			"%s to %s came to nothing, after %s on average", counted(dials[address], "dial"), format.Name(address),
-			format.Brief(ns[address]/dials[address]))
+		f.support(recording.SourceTap, float64(dials[address]), "dials", "%s to %s came to nothing, after %s on "+
+			"average", counted(dials[address], "dial"), format.Name(address), format.Brief(ns[address]/dials[address]))
 	}
 	f.FixSteps = unreachableFix(all[0])
 	return f
@@ -89,13 +88,8 @@ func unreachableFix(address string) []remedy.Step {
 				"listen there and firewalls let it through (getent ahosts NAME lists the addresses of a name in " +
 				"their order)",
 		},
-		{
-			ID: "short-connect-timeout", Kind: remedy.Change, Or: true, Restart: "the application",
-			Text: "Lower the connect timeout of the client library: it is what each dial to a silent address costs",
-		},
-		{
-			ID: "keep-connections", Kind: remedy.Change, Restart: "the application",
-			Text: "Keep connections open (a pool) instead of making one for each job",
-		},
+		orElse(inApplication("short-connect-timeout", "Lower the connect timeout of the client library: it is what "+
+			"each dial to a silent address costs")),
+		inApplication("keep-connections", "Keep connections open (a pool) instead of making one for each job"),
 	}
 }
