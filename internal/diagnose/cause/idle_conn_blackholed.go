@@ -7,7 +7,6 @@ import (
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
-	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -47,16 +46,13 @@ func explainBlackhole(n *facts.Node) *Finding {
 		return nil // connections in use lose their packets as well: the path is bad, not forgetful
 	}
 	var lost, longest int64
-	var again, givenUp int
+	again := 0
 	limit, who := gone[0], facts.NameCounts{}
 	lostConns := map[string]bool{}
 	for _, s := range gone {
 		lost += s.ToNs - s.SentNs
 		longest = max(longest, s.ToNs-s.SentNs)
 		again += s.Retransmits
-		if s.ClosedByClient {
-			givenUp++
-		}
 		if s.IdleBeforeNs < limit.IdleBeforeNs {
 			limit = s
 		}
@@ -66,10 +62,7 @@ func explainBlackhole(n *facts.Node) *Finding {
 	var longestAlive, calls int64
 	alive := 0
 	for _, c := range caller.Timelines(n) {
-		if lostConns[c.Client] {
-			continue
-		}
-		if c.Calls > 0 {
+		if c.Calls > 0 && !lostConns[c.Client] {
 			alive, calls = alive+1, calls+c.Calls
 			longestAlive = max(longestAlive, longestIdle(c))
 		}
@@ -85,10 +78,6 @@ func explainBlackhole(n *facts.Node) *Finding {
 		f.support(recording.SourceTap, float64(alive), "connections", "%s had %s answered meanwhile; the longest "+
 			"pause was %s", counted(alive, "other connection"), counted(calls, "call"), format.Brief(longestAlive))
 	}
-	if givenUp > 0 {
-		f.support(recording.SourceTap, float64(givenUp), "connections",
-			"%d of them were closed by their caller with the call unanswered", givenUp)
-	}
 	if busy > 0 {
 		f.doubt(recording.SourceTap, float64(busy), "connections",
 			"%s in use got no answer either: the path may be gone for all", counted(busy, "connection"))
@@ -103,11 +92,6 @@ func explainBlackhole(n *facts.Node) *Finding {
 	}
 	if len(f.Against) > 1 { // one of these may be by chance
 		f.weaken(1)
-	}
-	if mainthread.HostWatched(n) && mainthread.StateNs(n, recording.KindFrozen) > longest/2 {
-		f.doubt(recording.SourceHost, float64(mainthread.StateNs(n, recording.KindFrozen)), "ns",
-			"the server was frozen for a time; but its kernel acknowledges "+
-				"what arrives, so nothing would be retransmitted")
 	}
 	f.FixSteps = blackholeFix(n, limit.IdleBeforeNs)
 	return f

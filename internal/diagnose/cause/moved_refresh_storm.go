@@ -92,9 +92,6 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 		f.support(mainthread.StateSource(busiest), float64(len(asked.Requesters)), "callers",
 			"the map is requested by %s", asked.Requesters.List(3))
 	}
-	if r.Ask > r.Moved {
-		f.doubt(recording.SourceServer, r.Ask, "replies", "%s got ASK: more than got MOVED", counted(r.Ask, "call"))
-	}
 	f.FixSteps = movedFix(busiest)
 	return f
 }

@@ -100,15 +100,6 @@ func ahead(big []recording.Call, c recording.Call) (recording.Call, bool) {
 
 // weighShared says how calls on other connections did meanwhile.
 func (f *Finding) weighShared(n *facts.Node, behind facts.NameCounts) {
-	f.support(recording.SourceTap, float64(len(behind)), "connections",
-		"these calls are on %s: %s", counted(len(behind), "connection"), behind.List(3))
-	elsewhere := 0
-	for _, a := range n.Ledger.Slow {
-		if a.Call.Source == recording.SourceTap && a.Call.Node == n.Address && behind[a.Call.Conn] == 0 &&
-			a.Call.ReplyBytes < bigReply {
-			elsewhere++
-		}
-	}
 	kept, ok := n.Ledger.Path(n.Address, "kept")
 	if ok && kept.P50Ns < n.Ledger.ThresholdNs {
 		f.support(recording.SourceProbe, float64(kept.P90Ns), "ns",
@@ -116,9 +107,5 @@ func (f *Finding) weighShared(n *facts.Node, behind facts.NameCounts) {
 	} else if ok {
 		f.doubt(recording.SourceProbe, float64(kept.P50Ns), "ns", "calls on their own connection are slow, too: half "+
 			"of the probe's take at least %s", format.Brief(kept.P50Ns))
-	}
-	if elsewhere > 0 {
-		f.doubt(recording.SourceTap, float64(elsewhere), "calls",
-			"%s on other connections slow as well", counted(elsewhere, "small call"))
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
-	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -122,10 +121,6 @@ func explainNagle(n *facts.Node) *Finding {
 			"whether these clients set TCP_NODELAY was not seen: they run on other hosts")
 	}
 	f.weighACKs(n, int64(cl.Calls))
-	if d, ok := mainthread.DemandOf(n); ok && d.Measured && d.Total() < maxIdleDemand {
-		f.support(d.Source, d.Total(), "of the time",
-			"the server was busy only %.0f %% of the time: it did not make them wait", d.Total()*100)
-	}
 	f.FixSteps = nagleFix(who)
 	return f
 }
@@ -136,7 +131,7 @@ func nagleFix(who facts.NameCounts) []remedy.Step {
 			ID: "tcp-nodelay", Kind: remedy.Setting, Option: "TCP_NODELAY", To: "1", Restart: "the application",
 			Where: "the sockets of the clients, and of proxies on the path",
 			Text: fmt.Sprintf("On the connections of %s: Lettuce before 6.0 SocketOptions.tcpNoDelay(true), redis-rs "+
-				"set_tcp_nodelay, rueidis without DisableTCPNoDelay, in C setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, …). "+
+				"set_tcp_nodelay, rueidis without DisableTCPNoDelay, in C setsockopt with TCP_NODELAY. "+
 				"Most other libraries set it", format.Name(who.List(2))),
 		},
 		orElse(inApplication("one-write", "Write a whole request at once (a buffered writer with one flush, or "+

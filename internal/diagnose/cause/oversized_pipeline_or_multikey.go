@@ -13,7 +13,6 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
-	"slowpath/internal/recording/series"
 )
 
 // oversizedPipeline: thousands of commands sent at once, or one command with thousands of keys, are served in a row
@@ -147,7 +146,6 @@ func explainOversized(n *facts.Node) *Finding {
 	if len(multi) > 0 {
 		f.supportMulti(multi)
 	}
-	f.doubtBatches(n)
 	f.FixSteps = oversizedFix(piped, multi)
 	return f
 }
@@ -180,8 +178,6 @@ func (f *Finding) supportPipelines(piped []*batch) {
 	f.support(recording.SourceTap, float64(largest.calls), "commands",
 		"pipelines: %s, the largest of %d commands (%s) in %.1f MB, served in %s: %s", facts.TimesText(len(piped)),
 		largest.calls, largest.op(), float64(largest.bytes)/1e6, counted(len(largest.works), "read"), conns.List(3))
-	f.support(recording.SourceTap, float64(largest.longestNs), "ns", "each of their commands is short: the longest "+
-		"read of the largest, with some hundreds of them, took %s", format.Brief(largest.longestNs))
 }
 
 func (f *Finding) supportMulti(multi []*batch) {
@@ -196,21 +192,6 @@ func (f *Finding) supportMulti(multi []*batch) {
 	f.support(recording.SourceTap, float64(largest.args-1), "keys",
 		"multi-key commands: %s, up to %s each, the largest %s with %d keys: %s", facts.TimesText(len(multi)),
 		format.Brief(longest), largest.op(), largest.args-1, conns.List(3))
-}
-
-// doubtBatches says where something else made the loop slow meanwhile.
-func (f *Finding) doubtBatches(n *facts.Node) {
-	h := mainthread.ClaimOfSuspects(n, func(s account.Suspect) bool {
-		return mainthread.KindOf(n, s) == mainthread.KindSlowCommand && s.ArgCount < mainthread.MinOversizedBatch
-	})
-	if h.Ns > 0 && len(h.Suspects) > 0 {
-		f.doubt(h.Suspects[0].Source, float64(h.Calls), "calls",
-			"%s is slow by itself: %s waited for it as well", h.Suspects[0].Command, counted(h.Calls, "slow call"))
-	}
-	if dropped := n.Rec.Of(series.TapDropped, "").Growth(); dropped > 0 {
-		f.doubt(recording.SourceTap, dropped, "reports",
-			"%s of the tap lost: batches may be larger than they seem", counted(dropped, "report"))
-	}
 }
 
 // batchesToReplica takes the batches away from the other callers.

@@ -72,7 +72,6 @@ func explainPoolWait(n *facts.Node) *Finding {
 	var worst connection.PoolUse
 	var waiting float64 // seconds of waiting per second
 	var mostLost, worstLonger float64
-	var found []*caller.Caller
 	for _, c := range callers {
 		u, ok := connection.PoolUseOf(n, c)
 		if _, seen := hosts.LibraryWaitsOf(n.Case, c.PID); !ok || seen { // and it hardly waits
@@ -94,7 +93,6 @@ func explainPoolWait(n *facts.Node) *Finding {
 		}
 		lost := u.CallsPerSecond * each * longer
 		waiting += lost
-		found = append(found, c)
 		if lost > mostLost {
 			worst, worstLonger, mostLost = u, longer, lost
 		}
@@ -118,10 +116,6 @@ func explainPoolWait(n *facts.Node) *Finding {
 	} else {
 		f.doubt(recording.SourceTap, float64(fresh), "connections",
 			"it opened %s during the watch: its pool may have room", counted(fresh, "connection"))
-	}
-	if len(found) > 1 {
-		f.support(recording.SourceTap, float64(len(found)), "processes",
-			"%d processes do so: %s", len(found), caller.CallerNames(found))
 	}
 	f.supportWaiters(n, worst, inFlight, waitNs)
 	f.FixSteps = poolWaitFix(n, worst)
@@ -270,8 +264,6 @@ func explainLibraryWaits(n *facts.Node, callers []*caller.Caller) *Finding {
 		"%s has %s: its goroutines waited in the pool of their client library for %s on average before a call (at "+
 			"most %s); a call takes %s", of.Name, counted(of.Conns, "connection"), format.Brief(mean),
 		format.Brief(worst.WaitedMaxNs), format.Brief(worst.CallsNs/worst.Calls))
-	f.support(recording.SourceTap, float64(worst.Longer), "calls", "%d of %d calls took less than the wait before them",
-		worst.Longer, worst.Calls)
 	f.support(recording.SourceTap, atATime, "goroutines", "%.1f of its goroutines waited for a connection at a time",
 		atATime)
 	f.FixSteps = append(largerPool(n, of.Caller, of.Conns+int(atATime)+1, "at least that many are needed at a time"),
@@ -318,10 +310,6 @@ func explainHandovers(n *facts.Node, callers []*caller.Caller) *Finding {
 	// by Little's law; a thread that was woken too late for the connection sleeps again, and only the last sleep counts
 	f.support(recording.SourceTap, worst.WaitedNs/1e9/n.Seconds(), "threads",
 		"at least %.1f of its threads waited for a connection at a time", worst.WaitedNs/1e9/n.Seconds())
-	if calls := worst.Calls / worst.Turns; calls >= degree.Several {
-		f.support(recording.SourceTap, calls, "calls", "a thread makes %.0f calls on average before another one gets "+
-			"its connection: a transaction, or a connection that is kept for a request", calls)
-	}
 	if code, known := hosts.HolderCode(n, worst.PID); known {
 		f.support(recording.SourceProfile, float64(code.In), "samples", "in %d of %d samples meanwhile the thread "+
 			"that gave it back was in %s", code.In, code.Samples, format.Name(code.Text()))

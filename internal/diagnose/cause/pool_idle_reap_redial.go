@@ -39,17 +39,10 @@ func explainIdleReap(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, float64(idle.P10), "ns", "%s closed %s, each after %s to %s without a call (median "+
 		"%s): an idle limit of %s", most.Name, counted(len(most.Closed), "idle connection"), format.Brief(idle.P10),
 		format.Brief(idle.P90), format.Brief(idle.Median), limitText(limit(most)))
-	f.support(recording.SourceTap, float64(len(most.Dialled)), "connections",
-		"%d of %d connections that it opened had their first call right after the handshake: a caller waited for them",
-		len(most.Dialled), len(most.Opened()))
-	f.supportOpening(most)
+	f.supportDialled(most)
 	f.support(recording.SourceTap, float64(work.Median), "calls", "each made %s; %s has up to %s open at once, and "+
 		"makes %s calls per second", counted(work.Median, "call"), most.Name,
 		counted(most.MaxConcurrent(), "connection"), format.Rounded(float64(most.AppCalls())/n.Seconds()))
-	if len(sum.Callers) > 1 {
-		f.support(recording.SourceTap, float64(len(sum.Callers)), "processes",
-			"%d processes do so: %s", len(sum.Callers), caller.CallerNames(sum.Callers))
-	}
 	if spare := most.SpareShare(); spare > 0 {
 		f.doubt(recording.SourceTap, spare, "of them", "during %.0f %% of the dials another connection of this "+
 			"process was idle: it may have several pools", spare*100)

@@ -12,7 +12,6 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
-	"slowpath/internal/recording/series"
 	"slowpath/internal/source/profile/stacks"
 )
 
@@ -54,11 +53,6 @@ func explainLeak(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, float64(work.Median), "calls", "they had made %d to %d calls; a pool gives an idle "+
 		"connection to the next caller before it dials", work.P10, work.P90)
 	f.supportOpening(connection.Redial{Caller: worst.Caller, Dialled: worst.Dialled})
-	clients := n.Series(series.ConnectedClients)
-	if len(clients) > 1 && clients[len(clients)-1].Value > clients[0].Value {
-		f.support(recording.SourceServer, clients[len(clients)-1].Value, "clients",
-			"connected_clients rose from %.0f to %.0f", clients[0].Value, clients[len(clients)-1].Value)
-	}
 	f.doubt(recording.SourceTap, 0, "", "a process that now and then creates another client object with its own pool "+
 		"looks the same: then those objects are never closed")
 	f.doubtRemote(worst.Caller)

@@ -60,10 +60,6 @@ func explainMaxIdle(n *facts.Node) *Finding {
 		"some went to the next caller, others were closed: %d to %d calls on each, up to %s open at once", work.P10,
 		work.P90, counted(most.MaxConcurrent(), "connection"))
 	f.supportOpening(most)
-	if len(sum.Callers) > 1 {
-		f.support(recording.SourceTap, float64(len(sum.Callers)), "processes",
-			"%d processes do so: %s", len(sum.Callers), caller.CallerNames(sum.Callers))
-	}
 	f.doubt(recording.SourceTap, 0, "",
 		"jobs that open a connection each, for a varying number of calls, look much the same")
 	f.doubtRemote(most.Caller)

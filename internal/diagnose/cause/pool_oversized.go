@@ -67,8 +67,6 @@ func explainOversizedPool(n *facts.Node) *Finding {
 		"a call that waits for no other takes %s: %s in flight at a time are enough for as many per second",
 		format.Brief(alone), format.Rounded(worst.CallsPerSecond*float64(alone)/1e9))
 	f.supportDemand(n, d)
-	f.support(recording.SourceTap, worst.CallsPerSecond/float64(len(worst.Used)), "per second",
-		"each connection makes %s calls per second", format.Rounded(worst.CallsPerSecond/float64(len(worst.Used))))
 	f.doubt(recording.SourceServer, 0, "", "callers that want more than the server's thread can give wait in any "+
 		"case; in the pool they cost the server nothing")
 	size := int(needed + 0.5)

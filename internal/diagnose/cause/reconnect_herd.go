@@ -56,7 +56,7 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 		return k.Opening().ToNs -
 			k.Opening().FromNs
 	})
-	f, felt := openedTogether(n, callers, facts.MergeSpans(spans), cost, opening.P90)
+	f, _ := openedTogether(n, callers, facts.MergeSpans(spans), cost, opening.P90)
 	if f == nil {
 		return nil
 	}
@@ -64,13 +64,6 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, float64(opening.Median), "ns", "a new connection then takes %s before its first "+
 		"command (p90 %s); a call takes %s", format.Brief(opening.Median), format.Brief(opening.P90),
 		format.Brief(meanCallNs(callers)))
-	if ops := caller.CommonHandshake(back); ops != "" {
-		f.support(recording.SourceTap, float64(len(back)), "connections", "the handshake of each: %s", ops)
-	}
-	if felt.Calls > 0 {
-		f.support(n.CallSource(), float64(felt.Calls), "calls", "%s were in flight between a loss and the last "+
-			"reconnect, up to %s in one call", ofSlow(felt.Calls, n), format.Brief(felt.MaxNs))
-	}
 	f.FixSteps = herdFix(n)
 	return f
 }
@@ -117,10 +110,6 @@ func (f *Finding) supportHerds(n *facts.Node, herds []connection.MassDisconnect)
 	f.support(recording.SourceTap, float64(len(openings)), "connections",
 		"the same callers opened %d within %s, up to %d at the same time", len(openings),
 		format.Brief(untilBack(&worst)-openings[0].FromNs), facts.MaxOverlap(openings))
-	if len(herds) > 1 {
-		f.support(recording.SourceTap, float64(len(herds)), "times",
-			"that happened %d times during the watch", len(herds))
-	}
 	switch refused := connection.RefusedDials(n, facts.Span{FromNs: worst.FromNs, ToNs: untilBack(&worst)}); {
 	case connection.RestartedDuring(n, worst.Span):
 		f.support(recording.SourceServer, 1, "restarts", "the server was restarted then (run_id)")

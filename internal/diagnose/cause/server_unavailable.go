@@ -99,10 +99,6 @@ func (f *Finding) supportOutages(n *facts.Node, outages []nodes.Outage, worst no
 		f.support(recording.SourceProbe, float64(worst.Attempts), "connections", "%s meanwhile: %s",
 			counted(worst.Attempts, "new connection"), what)
 	}
-	if more := len(outages) - 1; more > 0 {
-		f.support(recording.SourceProbe, float64(more), "outages", "it was gone %s more during the watch",
-			facts.TimesText(more))
-	}
 }
 
 func unavailableFix(n *facts.Node, worst nodes.Outage) []remedy.Step {

@@ -50,12 +50,9 @@ func explainShortLived(n *facts.Node) *Finding {
 			"command (%s), a command on an open one %s: %.0f %% of what callers wait for", format.Brief(c.OpeningNs),
 			what, format.Brief(c.CallNs), c.Share()*100)
 	}
-	if tw := n.Series(series.SockTimeWait); len(tw) > 0 {
-		most, _ := tw.Max()
-		if most >= c.PerSecond {
-			f.support(recording.SourceHost, most, "sockets",
-				"%s of its network namespace in TIME_WAIT", counted(most, "socket"))
-		}
+	if most, ok := n.Series(series.SockTimeWait).Max(); ok && most >= c.PerSecond {
+		f.support(recording.SourceHost, most, "sockets", "%s of its network namespace in TIME_WAIT",
+			counted(most, "socket"))
 	}
 	f.supportShortLived(n)
 	if found := connection.SumRedials(slices.DeleteFunc(connection.PoolRedials(n, caller.Callers(n)),
@@ -65,10 +62,6 @@ func explainShortLived(n *facts.Node) *Finding {
 		})).Callers; len(found) > 0 {
 		f.doubt(recording.SourceTap, float64(len(found)), "processes", "%s has a pool: some of its connections are "+
 			"reused, others are closed after a call or two", caller.CallerNames(found))
-	}
-	if rejected := n.Growth(series.RejectedConnections); rejected > 0 {
-		f.doubt(recording.SourceServer, rejected, "connections",
-			"%s refused (maxclients): refused callers retry", counted(rejected, "connection"))
 	}
 	f.FixSteps = shortLivedFix(n, c)
 	return f

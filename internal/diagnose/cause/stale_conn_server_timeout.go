@@ -53,32 +53,10 @@ func explainStale(n *facts.Node) *Finding {
 		f.doubt(recording.SourceServer, 0, "",
 			"the server does not report its parameter timeout: it may be the server, or something on the path")
 	}
-	if late := lateNotice(most.Closed); late.Median > 0 {
-		f.support(recording.SourceTap, float64(late.Median), "ns",
-			"the client's socket stayed open for another %s (median), until the next call", format.Brief(late.Median))
-	}
-	f.supportOpening(most)
-	f.support(recording.SourceTap, float64(len(most.Dialled)), "connections",
-		"%d of %d connections that it opened had their first call right after the handshake: a caller waited for them",
-		len(most.Dialled), len(most.Opened()))
-	if len(sum.Callers) > 1 {
-		f.support(recording.SourceTap, float64(len(sum.Callers)), "processes",
-			"%d processes have that: %s", len(sum.Callers), caller.CallerNames(sum.Callers))
-	}
+	f.supportDialled(most)
 	f.doubtRemote(most.Caller)
 	f.FixSteps = staleFix(n, limit, idle.P10, sum.Callers...)
 	return f
-}
-
-// lateNotice is how much later the clients' sockets were closed than the other end.
-func lateNotice(ended []*caller.Conn) facts.Percentiles {
-	var known []*caller.Conn
-	for _, k := range ended {
-		if k.CloseNs > k.ServerClosedNs {
-			known = append(known, k)
-		}
-	}
-	return caller.PercentilesOf(known, func(k *caller.Conn) int64 { return k.CloseNs - k.ServerClosedNs })
 }
 
 // staleByCounters judges by the counters alone, which show it where few connections, of few commands, come in a watch

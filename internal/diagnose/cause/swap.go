@@ -72,21 +72,7 @@ func explainSwap(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, work, "of its CPU time", "%.0f %% of the main thread's CPU time went to the "+
 			"kernel, beyond its sockets and forks: it fetches pages and makes room for them", work*100)
 	}
-	if some := n.GrowthNs(series.MachinePressure("memory", "some")); some > 0 {
-		f.support(recording.SourceHost, some, "ns",
-			"for %s of %.0f s tasks of this host waited for memory (PSI)", format.Brief(int64(some)), n.Seconds())
-	}
-	used, rss := facts.LastValue(n.Series(series.UsedMemory)), facts.LastValue(n.Series(series.UsedMemoryRSS))
-	if used > 0 && rss > 0 && rss < used {
-		f.support(recording.SourceServer, rss, "bytes",
-			"INFO: used_memory %.1f MB, resident only %.1f MB", used/1e6, rss/1e6)
-	}
-	limit := memoryLimit(n, f)
-	if children, _ := n.Series(series.Children).Max(); children > 0 {
-		f.doubt(recording.SourceHost, children, "processes", "a child process existed meanwhile: first writes to "+
-			"shared pages fault as well, but without reading (minor faults)")
-	}
-	f.FixSteps = swapFix(n, limit)
+	f.FixSteps = swapFix(n, memoryLimit(n, f))
 	return f
 }
 

@@ -86,10 +86,6 @@ func explainTimeouts(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, float64(longest), "ns",
 			"SLOWLOG has commands of up to %s: calls that wait for those are given up", format.Brief(longest))
 	}
-	if len(found) > 1 {
-		f.support(recording.SourceTap, float64(len(found)), "processes",
-			"%d processes do so: %s", len(found), caller.CallerNames(found))
-	}
 	f.doubtRemote(all.Caller)
 	f.blameLoads(n, found...)
 	f.FixSteps = append(offered(n, remedy.LongerTimeout, nil, fmt.Sprintf("Wait longer than the slowest "+
