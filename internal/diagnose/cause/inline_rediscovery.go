@@ -36,12 +36,8 @@ func explainInline(c *facts.Case, _ *Finding) *Finding {
 	f.ofCalls(c.Nodes[0], max(part, r.Moved/(r.DataCalls+r.Moved)))
 	f.support(recording.SourceServer, r.Moved, "replies", "%s got MOVED (errorstats), and the map was requested %.0f "+
 		"times: once for each %s", counted(r.Moved, "call"), in.Calls, format.Rounded(r.Moved/in.Calls))
-	if in.Guessed {
-		f.support(recording.SourceTap, 0, "", "the callers fetch the map as %s does: the call waits for it", in.Library)
-	} else {
-		f.support(in.Fetchers.Source, 0, "",
-			"%s: the library is %s, where the call waits for the map", in.Fetchers.KnownFrom, in.Library)
-	}
+	source, library := fetchers(in)
+	f.support(source, 0, "", "%s", library)
 	if len(in.Fetchers.Concurrent) > 0 {
 		f.doubt(in.Fetchers.Source, 0, "", "%s: also %s, which fetches the map in the background",
 			in.Fetchers.KnownFrom, in.Fetchers.Concurrent.List(2))

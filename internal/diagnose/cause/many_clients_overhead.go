@@ -28,8 +28,7 @@ func explainManyClients(n *facts.Node) *Finding {
 		return nil
 	}
 	h := mainthread.ClaimOfSuspects(n, func(s account.Suspect) bool {
-		return s.Kind == account.KindCommand &&
-			mainthread.GrowsWithClients(n, s.Command)
+		return s.Kind == account.KindCommand && mainthread.GrowsWithClients(n, s.Command)
 	})
 	queued := queuedCalls(n)
 	crowded := queued >= degree.Most*clients
@@ -71,12 +70,7 @@ func manyClientsFix(n *facts.Node, h mainthread.SuspectClaim) (fix []remedy.Step
 	fix = append(fix, inApplication("share-connections", "Share connections: a pool of 10-50 per process, or a "+
 		"library that multiplexes (Lettuce, rueidis, StackExchange.Redis, valkey-glide); with many processes a proxy "+
 		"(Envoy, twemproxy)"))
-	if n.IdleLimitNs() == 0 {
-		fix = append(fix, remedy.ConfigSet(n, "close-idle", "timeout", "300",
-			"Close connections that are idle for 5 minutes").
-			Risking("a library that does not open a new one reports an error"))
-	}
-	return fix
+	return append(fix, closeIdle(n)...)
 }
 
 // queuedCalls is how many calls wait or are served at a time, by Little's law: those per second times how long each

@@ -65,12 +65,28 @@ func explainMaxClients(n *facts.Node) *Finding {
 		f.support(recording.SourceHost, used, "files",
 			"the process has %s, its limit is %s", counted(used, "open file"), format.Thousands(files))
 	}
+	f.supportTurnedAway(n)
 	f.blameCrowds(caller.Crowds(n))
 	if who := crowdOf(n); who != "" {
 		f.support(recording.SourceServer, 0, "", "most connections come from %s", who)
 	}
 	f.FixSteps = maxClientsFix(n, limit, int(files))
 	return f
+}
+
+// supportTurnedAway says of which clients the server closed connections without answering a command.
+func (f *Finding) supportTurnedAway(n *facts.Node) {
+	away, who := 0, map[string]int64{}
+	for e := range n.Rec.Conns(n.Address, recording.KindClose) {
+		if e.Side == recording.Client && e.By == recording.Server && e.Calls == 0 && e.AgeNs > 0 {
+			away++
+			who[hosts.ProcessName(n.Case, e.PID, e.Comm)]++
+		}
+	}
+	if away > 0 {
+		f.support(recording.SourceTap, float64(away), "connections", "the server closed %s of clients on this host "+
+			"before the first reply, most of %s", counted(away, "connection"), facts.KeysByValue(who)[0])
+	}
 }
 
 // clientLimit is maxclients: INFO has it since 6.2.
@@ -123,12 +139,7 @@ const spareFiles = 32
 const defaultMaxClients = 10_000
 
 func maxClientsFix(n *facts.Node, limit, files int) []remedy.Step {
-	fix := []remedy.Step{raiseMaxClients(n, max(defaultMaxClients, 2*limit), files)}
-	if n.IdleLimitNs() == 0 {
-		fix = append(fix, remedy.ConfigSet(n, "close-idle", "timeout", "300",
-			"Close connections that are idle for 5 minutes").
-			Risking("a library that does not open a new one reports an error"))
-	}
+	fix := append([]remedy.Step{raiseMaxClients(n, max(defaultMaxClients, 2*limit), files)}, closeIdle(n)...)
 	smaller := inApplication(string(remedy.SmallerPool), "Keep pool size × processes below maxclients, with room for "+
 		"a rolling deployment (twice the processes) and for operators")
 	if crowds := caller.Crowds(n); len(crowds) > 0 {

@@ -117,19 +117,11 @@ func movedUncounted(c *facts.Case, busiest *facts.Node, asked nodes.MapRefresh) 
 // supportWaitsForMap says whether calls that get MOVED wait for the map: then each of them takes longer
 // (inline-rediscovery), else the cost is the load alone.
 func (f *Finding) supportWaitsForMap(in nodes.InlineFetch) {
-	switch {
-	case in.Library != "" && in.Guessed:
-		f.doubt(recording.SourceTap, 0, "",
-			"the callers fetch the map as %s does: the call waits for it, and that costs time as well", in.Library)
+	switch source, library := fetchers(in); {
 	case in.Library != "":
-		f.doubt(in.Fetchers.Source, 0, "", "%s: the library is %s, where the call waits for the map: that costs time "+
-			"as well", in.Fetchers.KnownFrom, in.Library)
-	case in.ConcurrentLibrary != "" && len(in.Fetchers.Concurrent) > 0:
-		f.support(in.Fetchers.Source, 0, "", "%s: the library is %s, which fetches the map in the background: no call "+
-			"waits for it", in.Fetchers.KnownFrom, in.ConcurrentLibrary)
+		f.doubt(source, 0, "", "%s; that costs time as well", library)
 	case in.ConcurrentLibrary != "":
-		f.support(recording.SourceTap, 0, "",
-			"the callers fetch the map as %s does, in the background: no call waits for it", in.ConcurrentLibrary)
+		f.support(source, 0, "", "%s", library)
 	default:
 		f.doubt(recording.SourceServer, 0, "",
 			"the library is not known (lib-name in CLIENT LIST, servers from 7.2): its calls may wait for the map, too")
@@ -139,10 +131,7 @@ func (f *Finding) supportWaitsForMap(in nodes.InlineFetch) {
 func movedFix(n *facts.Node) []remedy.Step {
 	fix := append([]remedy.Step{remedy.MoveInLargeSteps(n)}, remedy.Steps(n, remedy.FetchMapLess, nil)...)
 	if !facts.ServerAtLeast(n, 7, 0) {
-		fix = append(fix, remedy.Step{
-			ID: "upgrade-server", Kind: remedy.Change, Restart: "the server",
-			Text: "Upgrade the servers to Redis 7.0 or Valkey: the map costs a twentieth or less",
-		})
+		fix = append(fix, newerServer("Upgrade the servers to Redis 7.0 or Valkey: the map costs a twentieth or less"))
 	}
 	return fix
 }

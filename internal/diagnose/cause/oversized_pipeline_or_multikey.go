@@ -203,8 +203,7 @@ func oversizedFix(piped, multi []*batch) []remedy.Step {
 	if len(piped) > 0 {
 		parts = append(parts, fmt.Sprintf("Send the pipelines of %s in pieces of some 100 commands, on few "+
 			"connections at a time, and read the replies of each before the next (redis-py pipeline.execute(), Jedis "+
-			"Pipeline.sync(), go-redis Pipelined)",
-			format.Name(piped[0].who())))
+			"Pipeline.sync(), go-redis Pipelined)", format.Name(piped[0].who())))
 	}
 	if len(multi) > 0 {
 		parts = append(parts, fewerKeys(multi[0].op()+" of "+multi[0].who()))

@@ -69,11 +69,7 @@ func explainLoss(n *facts.Node) *Finding {
 	if back.Proven() {
 		f.supportReplies(back)
 	}
-	f.supportRetransmitted(l.Retransmissions)
-	if l.ServerSegs > 0 {
-		f.support(recording.SourceHost, l.ServerSegs, "segments", "the server's namespace retransmitted %.0f of %.0f "+
-			"segments (RetransSegs), %.2f %%", l.ServerSegs, l.OutSegs, 100*l.ServerSegs/max(l.OutSegs, 1))
-	}
+	f.supportRetransmitted(l)
 	if known && d.Source == recording.SourceHost && d.Total() < maxIdleDemand {
 		f.support(recording.SourceHost, d.Total(), "of the time",
 			"the main thread was busy only %.0f %% of the time: the calls did not wait for the server", d.Total()*100)
@@ -86,10 +82,14 @@ func explainLoss(n *facts.Node) *Finding {
 	return f
 }
 
-func (f *Finding) supportRetransmitted(r hosts.Retransmissions) {
-	if all := r.ByServer + r.ByClient; all > 0 {
-		f.support(recording.SourceTap, float64(all), "segments", "on %s the retransmission timer expired, %s at the "+
-			"server, %s at clients of this host, after up to %s", counted(r.Conns, "connection"),
+func (f *Finding) supportRetransmitted(l hosts.PacketLoss) {
+	if l.ServerSegs > 0 {
+		f.support(recording.SourceHost, l.ServerSegs, "segments", "the server's namespace retransmitted %.0f of %.0f "+
+			"segments (RetransSegs), %.2f %%", l.ServerSegs, l.OutSegs, 100*l.ServerSegs/max(l.OutSegs, 1))
+	}
+	if r := l.Retransmissions; r.Conns > 0 {
+		f.support(recording.SourceTap, float64(r.ByServer+r.ByClient), "segments", "on %s the retransmission timer "+
+			"expired, %s at the server, %s at clients of this host, after up to %s", counted(r.Conns, "connection"),
 			facts.TimesText(int(r.ByServer)), facts.TimesText(int(r.ByClient)), format.Brief(r.MaxNs))
 	}
 }
@@ -107,10 +107,7 @@ func lossOfOthers(n *facts.Node, l hosts.PacketLoss, overflow bool) *Finding {
 	waited, served := l.TimerSegs*float64(hosts.RTOMinNs), n.Growth(series.TotalCommandsProcessed)*float64(callNs)
 	f := &Finding{Of: n.Ledger.Calls()}
 	f.loseBeside(n, facts.LostWaiting, waited/(waited+served), hosts.RTOMinNs)
-	f.support(recording.SourceHost, l.ServerSegs, "segments",
-		"the server's namespace retransmitted %.0f of %.0f segments (RetransSegs), %.2f "+
-			"%%; some on connections at the server's port", l.ServerSegs, l.OutSegs, 100*l.ServerSegs/max(l.OutSegs, 1))
-	f.supportRetransmitted(l.Retransmissions)
+	f.supportRetransmitted(l)
 	f.weighAcks(n)
 	f.doubt(recording.SourceProbe, 0, "segments", "the probe's own connections lost nothing")
 	if l.UnansweredSegs > 0 {

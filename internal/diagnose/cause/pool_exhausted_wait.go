@@ -13,7 +13,6 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
-	"slowpath/internal/source/profile/stacks"
 )
 
 // poolExhaustedWait: all connections of the pool are in use all the time, and calls wait inside the client before they
@@ -82,8 +81,7 @@ func explainPoolWait(n *facts.Node) *Finding {
 		// A single connection that is always in use is a program that makes one call after the other, and a pool gives
 		// one to one caller at a time. Callers that wait for less than a call takes lose more at the server.
 		if len(u.Used) < 2 || hadMore(u) || waits(u) < 1 || mainthread.ClientTools[c.Comm] ||
-			slowShare(n, c) >= minSlowShare ||
-			(degree.Most*inFlight > 1 || connection.OneThreadEach(n, u)) && !many {
+			slowShare(n, c) >= minSlowShare || (degree.Most*inFlight > 1 || connection.OneThreadEach(n, u)) && !many {
 			continue
 		}
 		longer := waits(u)
@@ -197,12 +195,6 @@ func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 	f.Grade = Counted
 	f.supportWait(w)
 	f.supportPoolTime(c, w)
-	if n, ok := w.App.Waits(func(m stacks.Meaning) bool {
-		return m.State == stacks.Reply || m.State == stacks.Send
-	}); ok {
-		f.support(recording.SourceProfile, float64(n.Count), w.App.ThreadNoun(), "%s: meanwhile %d send, or wait for "+
-			"a reply: that many connections are in use", w.App.DisplayName(), n.Count)
-	}
 	f.Evidence = append(f.Evidence, rest...)
 	return f
 }

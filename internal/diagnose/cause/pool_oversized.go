@@ -27,8 +27,7 @@ func explainOversizedPool(n *facts.Node) *Finding {
 	alone := aloneNs(n, d)
 	kept, known := n.Ledger.Path(n.Address, "kept")
 	if !ok || !known || alone == 0 || d.Total() < facts.SaturatedDemand ||
-		mainthread.LongWorkShare(n) >= minOtherWorkShare*d.Run ||
-		kept.P50Ns < 2*alone {
+		mainthread.LongWorkShare(n) >= minOtherWorkShare*d.Run || kept.P50Ns < 2*alone {
 		return nil
 	}
 	if c := mainthread.NeighbourCoresOf(n); c.Others > c.Callers &&

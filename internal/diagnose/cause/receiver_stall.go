@@ -43,8 +43,7 @@ func explainReceiver(n *facts.Node) *Finding {
 				times.Add(s, s.Ns()) // time when its thread had no CPU is another matter
 			}
 			if s.State == account.Unexplained && a.Call.Side == recording.Server &&
-				(acks.ClosedWindowConns[a.Call.Conn] ||
-					limited > 0 && acks.LateConns[a.Call.Conn]) {
+				(acks.ClosedWindowConns[a.Call.Conn] || limited > 0 && acks.LateConns[a.Call.Conn]) {
 				times.Add(s, s.Ns()) // the server slept with a part of the reply that it could not send
 			}
 		}

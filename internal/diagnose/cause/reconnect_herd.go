@@ -53,8 +53,7 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 		}
 	}
 	opening := caller.PercentilesOf(introduced(back), func(k *caller.Conn) int64 {
-		return k.Opening().ToNs -
-			k.Opening().FromNs
+		return k.Opening().ToNs - k.Opening().FromNs
 	})
 	f, _ := openedTogether(n, callers, facts.MergeSpans(spans), cost, opening.P90)
 	if f == nil {
@@ -194,12 +193,9 @@ func herdFix(n *facts.Node) []remedy.Step {
 	if facts.ServerAtLeast(n, 7, 4) {
 		return steps // it has the limit, and it is set by default
 	}
-	return append(steps, remedy.Step{
-		ID: "upgrade-server", Kind: remedy.Change, Restart: "the server",
-		Text: "Upgrade the server to Redis 7.4 or Valkey 8.0 or later: it accepts at most " +
-			"max-new-connections-per-cycle new connections (TLS: max-new-tls-connections-per-cycle) per event-loop " +
-			"iteration, so that connected clients are served meanwhile",
-	})
+	return append(steps, newerServer("Upgrade the server to Redis 7.4 or Valkey 8.0 or later: it accepts at most "+
+		"max-new-connections-per-cycle new connections (TLS: max-new-tls-connections-per-cycle) per event-loop "+
+		"iteration, so that connected clients are served meanwhile"))
 }
 
 // isConnClosed reports whether an error of slowpath's own says that the other end closed the connection.

@@ -52,8 +52,7 @@ func explainFloor(n *facts.Node) *Finding {
 				"connections outside their calls: new ones, tests, and calls that they give up", part*100)
 		}
 	}
-	f.support(recording.SourceProbe, float64(kept.MinNs), "ns", "every call takes at least %s, median %s, p90 %s: a "+
-		"floor without a tail", format.Brief(kept.MinNs), format.Brief(kept.P50Ns), format.Brief(kept.P90Ns))
+	f.supportSteady(recording.SourceProbe, kept.MinNs, kept.P50Ns, kept.P90Ns)
 	if workNs > 0 {
 		f.support(recording.SourceServer, float64(workNs), "ns",
 			"the server works %s on each of these calls (commandstats)", format.Brief(workNs))
@@ -84,11 +83,15 @@ func capturedFloor(n *facts.Node, p hosts.CapturedPath) *Finding {
 	f.Title = "The network path takes the time: every call is equally slow, and so is the answer to a SYN"
 	extra := float64(min(p.ConnectMinNs, p.MinNs)) * float64(p.Calls)
 	f.loseOfCalls(n, min(1, extra/(float64(p.P50Ns)*float64(p.Calls)+float64(n.Ledger.ExcessNs))), p.MinNs)
-	f.support(recording.SourceTap, float64(p.MinNs), "ns", "every call takes at least %s, median %s, p90 %s: a floor "+
-		"without a tail", format.Brief(p.MinNs), format.Brief(p.P50Ns), format.Brief(p.P90Ns))
+	f.supportSteady(recording.SourceTap, p.MinNs, p.P50Ns, p.P90Ns)
 	f.support(recording.SourceTap, float64(p.ConnectMinNs), "ns", "a SYN has its answer after %s (the fastest of %s): "+
 		"it is the distance, no process takes part in it", format.Brief(p.ConnectMinNs), counted(p.Dials, "connection"))
 	return f
+}
+
+func (f *Finding) supportSteady(source string, least, p50, p90 int64) {
+	f.support(source, float64(least), "ns", "every call takes at least %s, median %s, p90 %s: a floor without a tail",
+		format.Brief(least), format.Brief(p50), format.Brief(p90))
 }
 
 // nearer are the steps against distance.

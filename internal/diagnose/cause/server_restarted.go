@@ -104,11 +104,8 @@ func restartFix(n *facts.Node, loadingNs int64) []remedy.Step {
 			"loading takes as long as the data is large"
 	}
 	return []remedy.Step{
-		{
-			ID: "find-why-it-ended", Kind: remedy.Change, Where: "the host of " + format.Name(n.Address),
-			Text: "Find out who or what restarted it: its log (\"User requested shutdown\", a crash report), journalctl" +
-				remedy.WhatRunsIt(n) + ", \"out of memory\" in dmesg",
-		},
+		onHost(n, "find-why-it-ended", "Find out who or what restarted it: its log (\"User requested shutdown\", a "+
+			"crash report), journalctl%s, \"out of memory\" in dmesg", remedy.WhatRunsIt(n)),
 		planned,
 		inApplication("retry-for-longer", "Let clients retry for longer than the restart takes, with backoff and "+
 			"jitter"),

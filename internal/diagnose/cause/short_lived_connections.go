@@ -57,8 +57,7 @@ func explainShortLived(n *facts.Node) *Finding {
 	f.supportShortLived(n)
 	if found := connection.SumRedials(slices.DeleteFunc(connection.PoolRedials(n, caller.Callers(n)),
 		func(r connection.Redial) bool {
-			return !r.PoolOverflows() ||
-				!r.Reused()
+			return !r.PoolOverflows() || !r.Reused()
 		})).Callers; len(found) > 0 {
 		f.doubt(recording.SourceTap, float64(len(found)), "processes", "%s has a pool: some of its connections are "+
 			"reused, others are closed after a call or two", caller.CallerNames(found))

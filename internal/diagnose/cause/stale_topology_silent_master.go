@@ -80,11 +80,8 @@ func staleTopologyFix(n *facts.Node, t nodes.Takeover) (fix []remedy.Step) {
 		s.Text += ": as a replica it answers MOVED, and callers learn where its slots are"
 		fix = append(fix, s)
 	} else {
-		fix = append(fix, remedy.Step{
-			ID: "end-old-master", Kind: remedy.Change, Where: "the host of " + format.Name(n.Address),
-			Text: "End the old master's process, or reject connections to it, so that callers get an error and fetch " +
-				"the map",
-		})
+		fix = append(fix, onHost(n, "end-old-master", "End the old master's process, or reject connections to it, so "+
+			"that callers get an error and fetch the map"))
 	}
 	return append(fix, remedy.Steps(n, remedy.LeaveSilentMaster, nil)...)
 }

@@ -138,11 +138,8 @@ func handshakeStormFix(n *facts.Node) []remedy.Step {
 		fix = append(fix, remedy.ConfigSet(n, "few-handshakes-per-cycle", perCycle, "1",
 			"Let commands go on between handshakes"))
 	case !facts.ServerAtLeast(n, 7, 4):
-		fix = append(fix, remedy.Step{
-			ID: "upgrade-server", Kind: remedy.Change, Restart: "the server",
-			Text: "Upgrade to Redis 7.4 or Valkey 8, which take one new TLS connection per iteration of the event " +
-				"loop (" + perCycle + "): older versions take all that are queued first",
-		})
+		fix = append(fix, newerServer("Upgrade to Redis 7.4 or Valkey 8, which take one new TLS connection per "+
+			"iteration of the event loop ("+perCycle+"): older versions take all that are queued first"))
 	}
 	if name == "valkey" && facts.VersionAtLeast(version, 8, 1) {
 		fix = append(fix, remedy.ConfigSet(n, "more-io-threads", "io-threads", "4",
