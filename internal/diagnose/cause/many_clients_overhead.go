@@ -30,7 +30,8 @@ func explainManyClients(n *facts.Node) *Finding {
 	h := mainthread.ClaimOfSuspects(n, func(s account.Suspect) bool {
 		return s.Kind == account.KindCommand && mainthread.GrowsWithClients(n, s.Command)
 	})
-	queued := queuedCalls(n)
+	q, _ := n.Queue() // the probe's calls wait in the same queue: by Little's law, so many wait or are served at a time
+	queued := mainthread.CommandsPerSecond(n) * float64(q.MedianNs) / 1e9
 	crowded := queued >= degree.Most*clients
 	if !h.Matters() && !crowded {
 		return nil
@@ -49,7 +50,6 @@ func explainManyClients(n *facts.Node) *Finding {
 		f.doubtStopped(n, h)
 	}
 	if crowded {
-		q, _ := n.Queue()
 		f.loseOfCalls(n, q.Share(), q.WaitNs)
 		f.support(recording.SourceProbe, queued, "calls", "about %.0f calls are queued at a time (%.0f commands per "+
 			"second, %s each)", queued, mainthread.CommandsPerSecond(n), format.Brief(q.MedianNs))
@@ -71,14 +71,4 @@ func manyClientsFix(n *facts.Node, h mainthread.SuspectClaim) (fix []remedy.Step
 		"library that multiplexes (Lettuce, rueidis, StackExchange.Redis, valkey-glide); with many processes a proxy "+
 		"(Envoy, twemproxy)"))
 	return append(fix, closeIdle(n)...)
-}
-
-// queuedCalls is how many calls wait or are served at a time, by Little's law: those per second times how long each
-// takes. The probe's calls wait in the same queue.
-func queuedCalls(n *facts.Node) float64 {
-	q, ok := n.Queue()
-	if !ok {
-		return 0
-	}
-	return mainthread.CommandsPerSecond(n) * float64(q.MedianNs) / 1e9
 }

@@ -1,6 +1,8 @@
 package cause
 
 import (
+	"slices"
+
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
@@ -27,12 +29,9 @@ func sentByServer(n *facts.Node, s account.Suspect) bool {
 
 // migratedElsewhere reports whether another watched node was asked to MIGRATE.
 func migratedElsewhere(n *facts.Node) bool {
-	for _, o := range n.Case.Nodes {
-		if o != n && o.Growth(series.CommandCalls("migrate")) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.Case.Nodes, func(o *facts.Node) bool {
+		return o != n && o.Growth(series.CommandCalls("migrate")) > 0
+	})
 }
 
 func explainMigrate(n *facts.Node) *Finding {

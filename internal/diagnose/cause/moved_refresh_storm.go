@@ -28,7 +28,10 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	var calls, usec, worst, lumped float64
 	var busiest *facts.Node
 	var asked nodes.MapRefresh
+	polls, failovers := 0, 0 // polls in which MOVED had risen, nodes that became master or replica
 	for _, n := range c.Nodes {
+		polls = max(polls, len(n.Series(series.ErrorCount("MOVED")).Steps()))
+		failovers += len(n.Events(recording.SourceServer, recording.KindRoleChange))
 		one := nodes.MapRefreshOf(n)
 		calls, usec = calls+one.Calls, usec+one.Usec
 		if one.SubcommandsMerged {
@@ -45,7 +48,7 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 		return movedUncounted(c, busiest, asked)
 	}
 	if r.Moved < minRedirects || r.Moved < minRedirectShare*(r.DataCalls+r.Moved) || !asked.FollowsMoved() ||
-		pollsWith(c, series.ErrorCount("MOVED")) < degree.Several {
+		polls < degree.Several {
 		return nil // after a single change clients get MOVED only briefly
 	}
 	in := nodes.InlineFetches(c)
@@ -83,7 +86,7 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 		// that they fetched the map less often than the library would does not prove that no call waited
 		f.weaken(1)
 	}
-	if failovers := roleChanges(c); failovers > 0 {
+	if failovers > 0 {
 		f.weaken(1)
 		f.doubt(recording.SourceServer, float64(failovers), "nodes", "%s changed role: after a failover clients get "+
 			"MOVED until they have fetched the map once", counted(failovers, "node"))
@@ -134,20 +137,4 @@ func movedFix(n *facts.Node) []remedy.Step {
 		fix = append(fix, newerServer("Upgrade the servers to Redis 7.0 or Valkey: the map costs a twentieth or less"))
 	}
 	return fix
-}
-
-// pollsWith is in how many polls a counter had risen, on the node with the most.
-func pollsWith(c *facts.Case, counter series.Name) (most int) {
-	for _, n := range c.Nodes {
-		most = max(most, len(n.Series(counter).Steps()))
-	}
-	return most
-}
-
-// roleChanges counts nodes that became master or replica during the watch.
-func roleChanges(c *facts.Case) (count int) {
-	for _, n := range c.Nodes {
-		count += len(n.Events(recording.SourceServer, recording.KindRoleChange))
-	}
-	return count
 }

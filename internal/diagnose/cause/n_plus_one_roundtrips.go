@@ -39,7 +39,11 @@ func explainNPlusOne(n *facts.Node) *Finding {
 	sure, prompt := true, 1.0
 	for _, c := range caller.Timelines(n) {
 		share, counted := promptShare(c)
-		k := chain(c, kept.MinNs, leastWait(counted))
+		least := degree.Most
+		if counted { // a caller that works for most of the time between its chains has them, too
+			least = facts.MinShare
+		}
+		k := chain(c, kept.MinNs, least)
 		if k.Calls == 0 || counted && share < degree.NearlyAll || caller.InTurns(n, c.PID(), c.Conn) {
 			continue
 		}
@@ -147,15 +151,6 @@ func promptShare(l caller.ConnTimeline) (share float64, counted bool) {
 		return 0, false
 	}
 	return float64(last.BackToBack) / float64(max(last.Calls, 1)), true
-}
-
-// leastWait is the least share of its time that a caller waits for replies. Where it was counted which calls were sent
-// right after the reply before, a caller that works for most of the time between its chains has them, too.
-func leastWait(counted bool) float64 {
-	if counted {
-		return facts.MinShare
-	}
-	return degree.Most
 }
 
 // chain is the use of a connection if it had one call after the other in flight, for at least a share of the time from

@@ -38,11 +38,6 @@ func lateRequest(a account.Account) int64 {
 	return a.In(account.Network, account.Out)
 }
 
-// isRequestOnItsWay reports whether a segment is a part of lateRequest.
-func isRequestOnItsWay(s account.Segment) bool {
-	return s.Actor == account.Network && s.State == account.Out
-}
-
 // nagled are the connections whose requests wait for delayed acknowledgements.
 type nagled struct {
 	node    *facts.Node
@@ -105,7 +100,9 @@ func explainNagle(n *facts.Node) *Finding {
 		}
 		who[caller.ClientLabel(a.Call.Conn, a.Call.Client)]++
 		ops[a.Call.Op]++
-		return facts.TimesOf(a, isRequestOnItsWay)
+		return facts.TimesOf(a, func(s account.Segment) bool {
+			return s.Actor == account.Network && s.State == account.Out
+		})
 	})
 	if cl.Calls < facts.HealthyMinCalls {
 		return nil

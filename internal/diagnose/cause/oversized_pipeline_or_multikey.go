@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -168,13 +169,11 @@ func loggedMulti(n *facts.Node, h mainthread.SuspectClaim) *Finding {
 }
 
 func (f *Finding) supportPipelines(piped []*batch) {
-	conns, largest := facts.NameCounts{}, piped[0]
+	conns := facts.NameCounts{}
 	for _, b := range piped {
 		conns[b.who()]++
-		if b.calls > largest.calls {
-			largest = b
-		}
 	}
+	largest := slices.MaxFunc(piped, func(a, b *batch) int { return cmp.Compare(a.calls, b.calls) })
 	f.support(recording.SourceTap, float64(largest.calls), "commands",
 		"pipelines: %s, the largest of %d commands (%s) in %.1f MB, served in %s: %s", facts.TimesText(len(piped)),
 		largest.calls, largest.op(), float64(largest.bytes)/1e6, counted(len(largest.works), "read"), conns.List(3))

@@ -45,9 +45,13 @@ func explainLeak(n *facts.Node) *Finding {
 	if f == nil {
 		return nil
 	}
+	left := ", and never closed"
+	if len(worst.GCSweeps) > 0 {
+		left = ""
+	}
 	f.support(recording.SourceTap, float64(len(worst.Leaked)), "connections",
 		"%s opened %s right before calls while its other ones were idle: %d of those were never used again%s",
-		worst.Name, counted(len(worst.Dialled), "connection"), len(worst.Leaked), left(worst))
+		worst.Name, counted(len(worst.Dialled), "connection"), len(worst.Leaked), left)
 	f.supportSweeps(worst)
 	work := caller.PercentilesOf(worst.Leaked, (*caller.Conn).AppCalls)
 	f.support(recording.SourceTap, float64(work.Median), "calls", "they had made %d to %d calls; a pool gives an idle "+
@@ -58,14 +62,6 @@ func explainLeak(n *facts.Node) *Finding {
 	f.doubtRemote(worst.Caller)
 	f.FixSteps = leakFix(n, worst.Caller)
 	return f
-}
-
-// left says what became of lost connections that nobody closes.
-func left(l connection.Leak) string {
-	if len(l.GCSweeps) == 0 {
-		return ", and never closed"
-	}
-	return ""
 }
 
 // supportSweeps says what closed the lost connections.

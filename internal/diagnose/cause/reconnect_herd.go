@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -47,12 +48,16 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 		return nil
 	}
 	var cost int64
+	var seen []*caller.Conn // others were opened ahead, and not used during the watch
 	for _, k := range back {
+		if k.Handshake != nil || k.SlowHandshakeEndNs > 0 {
+			seen = append(seen, k)
+		}
 		if k.Handshake != nil && !k.OpenedAheadOfUse(meanCallNs(callers)) {
 			cost += k.OpeningNs()
 		}
 	}
-	opening := caller.PercentilesOf(introduced(back), func(k *caller.Conn) int64 {
+	opening := caller.PercentilesOf(seen, func(k *caller.Conn) int64 {
 		return k.Opening().ToNs - k.Opening().FromNs
 	})
 	f, _ := openedTogether(n, callers, facts.MergeSpans(spans), cost, opening.P90)
@@ -65,16 +70,6 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 		format.Brief(meanCallNs(callers)))
 	f.FixSteps = herdFix(n)
 	return f
-}
-
-// introduced are those with a handshake that was seen; the others were opened ahead, and not used during the watch.
-func introduced(conns []*caller.Conn) (out []*caller.Conn) {
-	for _, k := range conns {
-		if k.Handshake != nil || k.SlowHandshakeEndNs > 0 {
-			out = append(out, k)
-		}
-	}
-	return out
 }
 
 // untilBack is when the last of the reconnected connections had its first reply.
@@ -96,12 +91,9 @@ func meanCallNs(callers []*caller.Caller) int64 {
 }
 
 func (f *Finding) supportHerds(n *facts.Node, herds []connection.MassDisconnect) {
-	worst := herds[0]
-	for _, h := range herds {
-		if len(h.Reopened) > len(worst.Reopened) {
-			worst = h
-		}
-	}
+	worst := slices.MaxFunc(herds, func(a, b connection.MassDisconnect) int {
+		return cmp.Compare(len(a.Reopened), len(b.Reopened))
+	})
 	f.support(recording.SourceTap, float64(len(worst.Conns)), "connections",
 		"%d connections of %s were closed by the server's end within %s, %d of them with a call in flight",
 		len(worst.Conns), caller.CallerNames(worst.Callers), format.Brief(worst.ToNs-worst.FromNs), worst.WithCall)
@@ -178,7 +170,7 @@ func herdByCounters(n *facts.Node) *Finding {
 func ownCut(n *facts.Node, s facts.Span) bool {
 	for _, e := range n.Rec.Events {
 		if e.Kind == recording.KindError && e.Subject == n.Address && e.TimeNs >= s.FromNs && e.TimeNs <= s.ToNs &&
-			isConnClosed(recording.DetailOf[recording.ErrorDetail](e)) {
+			strings.Contains(recording.DetailOf[recording.ErrorDetail](e).Message, "connection was closed before the reply") {
 			return true
 		}
 	}
@@ -196,9 +188,4 @@ func herdFix(n *facts.Node) []remedy.Step {
 	return append(steps, newerServer("Upgrade the server to Redis 7.4 or Valkey 8.0 or later: it accepts at most "+
 		"max-new-connections-per-cycle new connections (TLS: max-new-tls-connections-per-cycle) per event-loop "+
 		"iteration, so that connected clients are served meanwhile"))
-}
-
-// isConnClosed reports whether an error of slowpath's own says that the other end closed the connection.
-func isConnClosed(d recording.ErrorDetail) bool {
-	return strings.Contains(d.Message, "connection was closed before the reply")
 }

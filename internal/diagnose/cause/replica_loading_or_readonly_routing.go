@@ -107,12 +107,13 @@ func turnedDown(n *facts.Node, code string) refused {
 		return r
 	}
 	for _, c := range n.Rec.Calls {
-		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error != "" && r.when.OverlapNs(c.IntendedNs,
-			c.EndNs) > 0 {
+		if c.Node != n.Address || c.Source != recording.SourceTap || r.when.OverlapNs(c.IntendedNs, c.EndNs) == 0 {
+			continue
+		}
+		if r.of++; c.Error != "" {
 			r.calls++
 		}
 	}
-	r.of = r.calls + float64(usersServedIn(n, r.when))
 	return r
 }
 
@@ -145,17 +146,6 @@ func whenRefusing(n *facts.Node, code string) facts.Spans {
 		return facts.Spans{{FromNs: n.StartNs, ToNs: n.EndNs}}
 	}
 	return nil
-}
-
-// usersServedIn counts the users' recorded calls without an error during some spans.
-func usersServedIn(n *facts.Node, when facts.Spans) (count int) {
-	for _, c := range n.Rec.Calls {
-		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error == "" && when.OverlapNs(c.IntendedNs,
-			c.EndNs) > 0 {
-			count++
-		}
-	}
-	return count
 }
 
 func (f *Finding) supportRefused(n *facts.Node, r refused) {

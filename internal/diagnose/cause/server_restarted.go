@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -75,12 +76,7 @@ func lostByRestarts(n *facts.Node, restarts []nodes.Restart) (lost facts.Spans, 
 }
 
 func (f *Finding) supportRestarts(n *facts.Node, restarts []nodes.Restart) {
-	r := restarts[0]
-	for _, one := range restarts {
-		if one.ToNs-one.FromNs > r.ToNs-r.FromNs {
-			r = one
-		}
-	}
+	r := slices.MaxFunc(restarts, func(a, b nodes.Restart) int { return cmp.Compare(a.ToNs-a.FromNs, b.ToNs-b.FromNs) })
 	source, how := recording.SourceServer, "INFO has another run_id"
 	switch {
 	case r.RunIDAfter == "" && r.PIDAfter != 0:

@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,13 +32,10 @@ func explainUnavailable(n *facts.Node) *Finding {
 		return nil
 	}
 	var gone facts.Spans
-	worst := outages[0]
 	for _, o := range outages {
 		gone = append(gone, o.Span)
-		if o.ToNs-o.FromNs > worst.ToNs-worst.FromNs {
-			worst = o
-		}
 	}
+	worst := slices.MaxFunc(outages, func(a, b nodes.Outage) int { return cmp.Compare(a.ToNs-a.FromNs, b.ToNs-b.FromNs) })
 	gone = facts.MergeSpans(gone)
 	cl := n.ClaimOf(gone.CallTimes)
 	if worst.Kind == nodes.FailedNoReply && stoodStill(n, gone, cl) {
