@@ -78,10 +78,6 @@ func explainBlackhole(n *facts.Node) *Finding {
 		f.support(recording.SourceTap, float64(alive), "connections", "%s had %s answered meanwhile; the longest "+
 			"pause was %s", counted(alive, "other connection"), counted(calls, "call"), format.Brief(longestAlive))
 	}
-	if busy > 0 {
-		f.doubt(recording.SourceTap, float64(busy), "connections",
-			"%s in use got no answer either: the path may be gone for all", counted(busy, "connection"))
-	}
 	if longestAlive > limit.IdleBeforeNs {
 		f.doubt(recording.SourceTap, float64(longestAlive), "ns",
 			"another connection was idle for %s and still worked", format.Brief(longestAlive))
@@ -89,9 +85,6 @@ func explainBlackhole(n *facts.Node) *Finding {
 	if alive == 0 {
 		f.doubt(recording.SourceTap, 0, "connections",
 			"no other connection got an answer meanwhile: the server or the whole path may be gone")
-	}
-	if len(f.Against) > 1 { // one of these may be by chance
-		f.weaken(1)
 	}
 	f.FixSteps = blackholeFix(n, limit.IdleBeforeNs)
 	return f

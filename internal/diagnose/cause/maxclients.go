@@ -142,9 +142,6 @@ func maxClientsFix(n *facts.Node, limit, files int) []remedy.Step {
 	fix := append([]remedy.Step{raiseMaxClients(n, max(defaultMaxClients, 2*limit), files)}, closeIdle(n)...)
 	smaller := inApplication(string(remedy.SmallerPool), "Keep pool size × processes below maxclients, with room for "+
 		"a rolling deployment (twice the processes) and for operators")
-	if crowds := caller.Crowds(n); len(crowds) > 0 {
-		smaller.Text += ". Most of the connections are those of " + caller.CrowdsText(crowds, 1)
-	}
 	return append(fix, smaller)
 }
 

@@ -119,12 +119,7 @@ func explainChains(n *facts.Node) *Finding {
 
 // walkFix: how many elements a call looks at is the caller's choice.
 func walkFix(n *facts.Node) []remedy.Step {
-	steps := remedy.Steps(n, remedy.LongerScans, nil)
-	if len(steps) == 0 {
-		steps = []remedy.Step{
-			inApplication(string(remedy.LongerScans), "Ask for more per call: COUNT 1000; 10 is the default"),
-		}
-	}
+	steps := offered(n, remedy.LongerScans, nil, "Ask for more per call: COUNT 1000; 10 is the default")
 	return append(steps, orElse(inApplication("no-keyspace-walk", "Keep the names of the keys that belong together in "+
 		"a set, or their values in one hash, and walk nothing")))
 }

@@ -15,10 +15,7 @@ import (
 // poolWaitFix is what helps where connections are always in use.
 func poolWaitFix(n *facts.Node, u connection.PoolUse) []remedy.Step {
 	inUse := u.CallsPerSecond * float64(u.CallNs) / 1e9
-	size := int(inUse*2) + 2
-	if twice := 2 * len(u.Used); twice > size {
-		size = twice
-	}
+	size := 2 * max(int(inUse)+1, len(u.Used))
 	return append(largerPool(n, u.Caller, size, fmt.Sprintf("%s calls per second of %s keep %.1f connections in "+
 		"use; twice that leaves room for bursts", format.Rounded(u.CallsPerSecond), format.Brief(u.CallNs), inUse)),
 		holdForLessTime)

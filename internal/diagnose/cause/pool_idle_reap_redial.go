@@ -47,10 +47,6 @@ func explainIdleReap(n *facts.Node) *Finding {
 		f.doubt(recording.SourceTap, spare, "of them", "during %.0f %% of the dials another connection of this "+
 			"process was idle: it may have several pools", spare*100)
 	}
-	if t, ok := n.Config("timeout"); ok && t != "0" {
-		f.doubt(recording.SourceServer, 0, "",
-			"the server closes idle connections itself after %s s (timeout), but the client closed these", t)
-	}
 	f.doubtRemote(most.Caller)
 	f.blameLoads(n, sum.Callers...)
 	f.FixSteps = keepIdleFix(n, idle.Median, sum.Callers...)

@@ -122,17 +122,9 @@ func refreshStep(w cost.Option) remedy.Step {
 	case "event-driven":
 		s.Risk = "a master that hangs without an error is noticed late"
 	}
-	s.Text = fmt.Sprintf("%s: saves %.0f %% of it on the masters", upper(title), w.Saves*100)
+	s.Text = fmt.Sprintf("%s: saves %.0f %% of it on the masters", strings.ToUpper(title[:1])+title[1:], w.Saves*100)
 	if w.How != "" {
 		s.Text += " (" + w.How + ")"
 	}
 	return s
-}
-
-// upper begins a sentence.
-func upper(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
 }
