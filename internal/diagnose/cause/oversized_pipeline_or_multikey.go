@@ -48,7 +48,12 @@ func (b *batch) oversized() bool {
 
 func (b *batch) who() string { return caller.ClientLabel(b.client, b.process) }
 
-func (b *batch) op() string { return b.ops.Top(1)[0] }
+func (b *batch) op() string {
+	if top := b.ops.Top(1); len(top) > 0 {
+		return top[0]
+	}
+	return "?" // not even its name is known
+}
 
 func (b *batch) take(d recording.ActivityDetail, from, to int64) {
 	b.works = append(b.works, facts.Span{FromNs: from, ToNs: to})
