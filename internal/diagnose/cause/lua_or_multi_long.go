@@ -3,12 +3,15 @@ package cause
 import (
 	"strings"
 
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // luaOrMultiLong: a script or a transaction is atomic: no other client is served until all of it is done.
@@ -41,6 +44,7 @@ func explainLuaOrMulti(n *facts.Node) *Finding {
 		}
 		f.supportCommands(n, h.Suspects)
 		f.supportWaits(n, h, command)
+		f.supportInner(n, h.Suspects[0])
 		f.doubtStopped(n, h)
 		f.doubtStalls(n, h)
 	}
@@ -49,6 +53,25 @@ func explainLuaOrMulti(n *facts.Node) *Finding {
 	}
 	f.FixSteps = append(f.FixSteps, scriptFix(command, caller.FromText(n, h.Suspects))...)
 	return f
+}
+
+// supportInner says how many commands each script or transaction ran: the server counts them separately.
+func (f *Finding) supportInner(n *facts.Node, s account.Suspect) {
+	outer := series.InCommandstats(s.Command)
+	runs := n.GrowthAround(series.CommandCalls(outer), s)
+	if runs == 0 {
+		return
+	}
+	name, most := "", 0.0
+	for _, command := range n.CountedCommands() {
+		if d := n.GrowthAround(series.CommandCalls(command), s); d > most && command != outer {
+			name, most = command, d
+		}
+	}
+	if per := most / runs; per >= degree.Many {
+		f.support(recording.SourceServer, per, "calls",
+			"commandstats: %.0f calls of %s for each %s", per, strings.ToUpper(name), s.Command)
+	}
 }
 
 // killScript ends the script that runs now.

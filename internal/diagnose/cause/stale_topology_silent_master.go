@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/facts/nodes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
@@ -70,6 +71,10 @@ func (f *Finding) supportStuck(n *facts.Node, t nodes.Takeover, s nodes.SilentNo
 		f.support(recording.SourceTap, float64(s.Dialled), "connections",
 			"%s opened to it after that never got a reply; %d of them were given up, after up to %s",
 			counted(s.Dialled, "connection"), s.GivenUp, format.Brief(s.LongestNs))
+	}
+	if t.StoppedNs > 0 {
+		f.support(mainthread.StateSource(n), float64(t.StoppedNs), "ns",
+			"its process was stopped for at least %s (a signal, a debugger or the freezer)", format.Brief(t.StoppedNs))
 	}
 }
 
