@@ -32,7 +32,7 @@ func explainManyClients(n *facts.Node) *Finding {
 	})
 	q, _ := n.Queue() // the probe's calls wait in the same queue: by Little's law, so many wait or are served at a time
 	queued := mainthread.CommandsPerSecond(n) * float64(q.MedianNs) / 1e9
-	crowded := queued >= degree.Most*clients
+	crowded := queued >= max(mainthread.ManyClients, degree.Most*clients)
 	if !h.Matters() && !crowded {
 		return nil
 	}
