@@ -169,8 +169,11 @@ func herdByCounters(n *facts.Node) *Finding {
 // ownCut reports whether the other end closed a connection of slowpath during a span.
 func ownCut(n *facts.Node, s facts.Span) bool {
 	for _, e := range n.Rec.Events {
-		if e.Kind == recording.KindError && e.Subject == n.Address && e.TimeNs >= s.FromNs && e.TimeNs <= s.ToNs &&
-			strings.Contains(recording.DetailOf[recording.ErrorDetail](e).Message, "connection was closed before the reply") {
+		if e.Kind != recording.KindError || e.Subject != n.Address || e.TimeNs < s.FromNs || e.TimeNs > s.ToNs {
+			continue
+		}
+		text := recording.DetailOf[recording.ErrorDetail](e).Message
+		if strings.Contains(text, "connection was closed before the reply") {
 			return true
 		}
 	}

@@ -35,7 +35,9 @@ func explainUnavailable(n *facts.Node) *Finding {
 	for _, o := range outages {
 		gone = append(gone, o.Span)
 	}
-	worst := slices.MaxFunc(outages, func(a, b nodes.Outage) int { return cmp.Compare(a.ToNs-a.FromNs, b.ToNs-b.FromNs) })
+	worst := slices.MaxFunc(outages, func(a, b nodes.Outage) int {
+		return cmp.Compare(a.ToNs-a.FromNs, b.ToNs-b.FromNs)
+	})
 	gone = facts.MergeSpans(gone)
 	cl := n.ClaimOf(gone.CallTimes)
 	if worst.Kind == nodes.FailedNoReply && stoodStill(n, gone, cl) {
@@ -106,16 +108,18 @@ func unavailableFix(n *facts.Node, worst nodes.Outage) []remedy.Step {
 		if s, ok := startServer(n); ok {
 			fix = append(fix, s)
 		}
-		fix = append(fix, onHost(n, "start-at-once",
-			"Let it be started again whenever it ends: Restart=always (systemd), --restart=always (docker)"),
-			onHost(n, "find-why-it-ended", "Find out why the process ended or stopped listening: its log, journalctl%s, "+
-				"\"out of memory\" in dmesg; a firewall that rejects connections looks the same", remedy.WhatRunsIt(n)))
+		fix = append(fix,
+			onHost(n, "start-at-once",
+				"Let it be started again whenever it ends: Restart=always (systemd), --restart=always (docker)"),
+			onHost(n, "find-why-it-ended", "Find out why the process ended or stopped listening: its log, "+
+				"journalctl%s, \"out of memory\" in dmesg; a firewall that rejects connections looks the same",
+				remedy.WhatRunsIt(n)))
 	case nodes.FailedClosed:
 		fix = []remedy.Step{
 			onHost(n, "live-server-behind-it", "Look at what listens there: a proxy or a load balancer without a live "+
 				"server behind it closes connections at once"),
-			onHost(n, "find-why-it-ended", "Find out why the server ended: its log, journalctl%s, \"out of memory\" in "+
-				"dmesg", remedy.WhatRunsIt(n)),
+			onHost(n, "find-why-it-ended", "Find out why the server ended: its log, journalctl%s, \"out of memory\" "+
+				"in dmesg", remedy.WhatRunsIt(n)),
 		}
 	case nodes.FailedUnreachable:
 		fix = []remedy.Step{
