@@ -63,6 +63,10 @@ func (f *Finding) supportOutputLimit(n *facts.Node, k OutputKills) {
 			"CLIENT LIST: %s (%s) had %s in its output buffer, last command %s", caller.ClientLabel(c.Addr, ""),
 			outputClass(c), format.Bytes(c.OMem), format.Name(c.Cmd))
 	}
+	if k.MostBytes > 0 {
+		f.support(recording.SourceServer, k.MostBytes, "bytes", "the largest output buffer of a client had %s "+
+			"(client_recent_max_output_buffer)", format.Bytes(int64(k.MostBytes)))
+	}
 	if syncs := n.Growth(series.SyncFull); syncs > 0 {
 		f.support(recording.SourceServer, syncs, "", "meanwhile replicas synchronised from the start %s (sync_full)",
 			facts.TimesText(int(syncs)))

@@ -83,6 +83,7 @@ func explainReceiver(n *facts.Node) *Finding {
 		f.support(recording.SourceHost, zero, "times", "receivers in this network namespace closed their window %s "+
 			"(TCPToZeroWindowAdv)", facts.TimesText(int(zero)))
 	}
+	f.supportPiles(n)
 	if retransmitted := n.Growth(series.RetransSegs); retransmitted > 0 {
 		f.support(recording.SourceHost, retransmitted, "segments", "%s retransmitted: into a closed window that is a "+
 			"window probe, not a loss", counted(retransmitted, "segment"))
@@ -90,6 +91,24 @@ func explainReceiver(n *facts.Node) *Finding {
 	reader := who.Top(1)[0]
 	f.FixSteps = receiverFix(reader)
 	return f
+}
+
+// supportPiles shows replies that wait at the server.
+func (f *Finding) supportPiles(n *facts.Node) {
+	if q, ok := n.Series(series.SockSendQMax).Max(); ok && q >= windowBytes {
+		f.support(recording.SourceHost, q, "bytes", "up to %.1f MB waited in the send queue of one socket", q/1e6)
+	}
+	var worst caller.Client
+	for _, c := range caller.Clients(n) {
+		if c.OMem > worst.OMem {
+			worst = c
+		}
+	}
+	if worst.OMem >= windowBytes {
+		f.support(recording.SourceServer, float64(worst.OMem), "bytes",
+			"CLIENT LIST: %s%s had %.1f MB of replies in its output buffer, last command %s", worst.Addr,
+			caller.LibraryText(worst), float64(worst.OMem)/1e6, worst.Cmd)
+	}
 }
 
 func receiverFix(reader string) []remedy.Step {

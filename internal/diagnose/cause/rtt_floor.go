@@ -60,6 +60,10 @@ func explainFloor(n *facts.Node) *Finding {
 	if known {
 		f.support(d.Source, d.Total(), "of the time", "its main thread is busy %.0f %% of the time", d.Total()*100)
 	}
+	if p50 := n.Ledger.Users.P50Ns; p50 >= floorNs && n.Ledger.Users.FromClient {
+		f.support(recording.SourceTap, float64(p50), "ns", "half of the %d calls of clients on this host take at "+
+			"least %s, too", n.Ledger.Users.Calls, format.Brief(p50))
+	}
 	f.weighDistance(n)
 	f.whereFloor(n, known)
 	f.doubtFloor(n, known)

@@ -72,6 +72,11 @@ func explainSwap(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, work, "of its CPU time", "%.0f %% of the main thread's CPU time went to the "+
 			"kernel, beyond its sockets and forks: it fetches pages and makes room for them", work*100)
 	}
+	used, rss := facts.LastValue(n.Series(series.UsedMemory)), facts.LastValue(n.Series(series.UsedMemoryRSS))
+	if used > 0 && rss > 0 && rss < used {
+		f.support(recording.SourceServer, rss, "bytes",
+			"INFO: used_memory %.1f MB, resident only %.1f MB", used/1e6, rss/1e6)
+	}
 	f.FixSteps = swapFix(n, memoryLimit(n, f))
 	return f
 }

@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"sort"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
@@ -117,12 +118,40 @@ func explainHandshakeStorm(n *facts.Node) *Finding {
 		f.support(recording.SourceTap, float64(cl.Calls), "calls", "%s waited while it did handshakes of others, up "+
 			"to %s in one call", ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
 	}
+	f.supportTLSPhase(n)
 	f.supportShortLived(n)
 	if h.source != recording.SourceTap {
 		f.doubt(h.source, 0, "", "that the CPU time went into handshakes is inferred: commands do not account for it")
 	}
 	f.FixSteps = handshakeStormFix(n)
 	return f
+}
+
+// supportTLSPhase compares the probe's handshakes with its dials: the kernel answers a SYN, the main thread a
+// ClientHello.
+func (f *Finding) supportTLSPhase(n *facts.Node) {
+	var dials, phases []int64
+	for _, c := range n.Rec.Calls {
+		if c.Source != recording.SourceProbe || c.Node != n.Address || c.Conn != "fresh" {
+			continue
+		}
+		for _, s := range n.Rec.SegmentsOf(c.ID) {
+			switch s.State {
+			case account.Dial:
+				dials = append(dials, s.ToNs-s.FromNs)
+			case account.TLS:
+				phases = append(phases, s.ToNs-s.FromNs)
+			}
+		}
+	}
+	if len(dials) == 0 || len(phases) == 0 {
+		return
+	}
+	sort.Slice(dials, func(i, j int) bool { return dials[i] < dials[j] })
+	sort.Slice(phases, func(i, j int) bool { return phases[i] < phases[j] })
+	f.support(recording.SourceProbe, float64(phases[len(phases)/2]), "ns",
+		"a new connection of the probe waits %s for its TLS handshake, up to %s, and %s for TCP's",
+		format.Brief(phases[len(phases)/2]), format.Brief(phases[len(phases)-1]), format.Brief(dials[len(dials)/2]))
 }
 
 func handshakeStormFix(n *facts.Node) []remedy.Step {
