@@ -75,7 +75,7 @@ func everysecFix(n *facts.Node, child bool) (fix []remedy.Step) {
 	return append(fix, remedy.Step{
 		ID: "faster-disk", Kind: remedy.Change, Restart: "the server",
 		Text: "Put the AOF (dir in redis.conf) on a faster disk, or on one that nothing else writes to",
-	}, alternative(remedy.ConfigSet(n, "aof-on-replica", "appendonly", "no",
+	}, orElse(remedy.ConfigSet(n, "aof-on-replica", "appendonly", "no",
 		"Keep the AOF on a replica only, and have none here").
 		Risking("a crash loses what neither a replica nor a snapshot has")))
 }

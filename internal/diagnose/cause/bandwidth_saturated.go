@@ -115,9 +115,9 @@ func bandwidthFix(q hosts.PathQueue, bytes facts.NameCounts) []remedy.Step {
 		what = "replies to " + top[0]
 	}
 	steps := []remedy.Step{
-		inApplication("fewer-bytes", "Make the "+what+" smaller: compress the values, read only the part that is "+
+		inApplication("fewer-bytes", "%s", "Make the "+what+" smaller: compress the values, read only the part that is "+
 			"needed, cache them in the caller (CLIENT TRACKING)"),
-		alternative(change("more-bandwidth", "Raise the bandwidth "+where)),
+		orElse(change("more-bandwidth", "%s", "Raise the bandwidth "+where)),
 	}
 	if q.Device != "" { // it is known where
 		slices.Reverse(steps)

@@ -115,12 +115,12 @@ func bigKeyFix(n *facts.Node, commands []account.Suspect, log string) (fix []rem
 	reads := n.Growth(series.TotalNetOutputBytes) >= n.Growth(series.TotalNetInputBytes)
 	if reads {
 		fix = append(fix, inApplication("read-a-part",
-			fmt.Sprintf("Read only the part that is needed of %s, by %s", what, part)))
+			"Read only the part that is needed of %s, by %s", what, part))
 	}
 	return append(fix, remedy.Step{
 		ID: "smaller-values", Kind: remedy.Change, Or: reads, Restart: "the application",
 		Text: fmt.Sprintf("Split %s into keys below 100 kB of which each call needs one, or compress it; %s",
 			what, find),
-	}, alternative(inApplication("own-server", "Keep big values in an object store, or in a server of their own, so "+
+	}, orElse(inApplication("own-server", "Keep big values in an object store, or in a server of their own, so "+
 		"that small calls do not wait for them")))
 }

@@ -2,7 +2,6 @@ package cause
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -116,8 +115,8 @@ func callsElsewhere(n *facts.Node, held map[string]facts.Spans) (calls float64) 
 }
 
 func blockingFix(w waiter, who string) []remedy.Step {
-	own := inApplication("own-connection", fmt.Sprintf("Give %s its own connection, not the one that %s shares "+
-		"between callers", format.Name(w.Op), format.Name(who)))
+	own := inApplication("own-connection", "Give %s its own connection, not the one that %s shares "+
+		"between callers", format.Name(w.Op), format.Name(who))
 	if w.Op == "WAIT" || w.Op == "WAITAOF" {
 		own.Text += ". WAIT belongs on the connection that wrote: take one from a pool, write and WAIT on it, then " +
 			"return it"
@@ -126,7 +125,7 @@ func blockingFix(w waiter, who string) []remedy.Step {
 	own.Text += ". Lettuce: a StatefulRedisConnection per blocking consumer; ioredis: redis.duplicate(); node-redis: " +
 		"client.duplicate(); redis-py and go-redis: a pool with one extra connection per blocking consumer; rueidis " +
 		"does it by itself (it has a pool for blocking commands)"
-	return []remedy.Step{own, alternative(inApplication("without-blocking", "Do without blocking commands, which "+
+	return []remedy.Step{own, orElse(inApplication("without-blocking", "Do without blocking commands, which "+
 		"StackExchange.Redis does not have for this reason: pub/sub as a signal with LPOP, or XREADGROUP without "+
 		"BLOCK"))}
 }

@@ -46,7 +46,7 @@ func explainClientThrottled(n *facts.Node) *Finding {
 		f.doubt(recording.SourceTap, float64(cl.Calls), "calls",
 			"the server was throttled, too, in %d of the slow calls", cl.Calls)
 	}
-	f.FixSteps = []remedy.Step{clientQuotaStep(n, path, c.Name), alternative(inApplication("threads-fit-quota",
+	f.FixSteps = []remedy.Step{clientQuotaStep(n, path, c.Name), orElse(inApplication("threads-fit-quota",
 		"If a limit must stay: as many threads as it has cores, so that it is not spent at the start of each period "+
 			"(Go 1.25 and later do so by themselves, before GOMAXPROCS; JVM -XX:ActiveProcessorCount; .NET "+
 			"DOTNET_PROCESSOR_COUNT), and bursts (cpu.max.burst, cpu.cfs_burst_us) where it is not used up on "+

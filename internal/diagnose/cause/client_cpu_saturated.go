@@ -138,11 +138,11 @@ func (r rivals) text(t *hosts.Threads) string {
 }
 
 func clientCPUFix(c *caller.Caller, own float64, others rivals) []remedy.Step {
-	cpu := change("more-cpus", fmt.Sprintf("Give %s more CPUs than it may use now (its affinity, its cpuset, "+
-		"requests.cpu of its pod), or share its load among more instances", format.Name(c.Name)))
+	cpu := change("more-cpus", "Give %s more CPUs than it may use now (its affinity, its cpuset, "+
+		"requests.cpu of its pod), or share its load among more instances", format.Name(c.Name))
 	if own < degree.Most && len(others) > 0 {
-		cpu = change("other-cpus", fmt.Sprintf("Move %s to CPUs that %s does not use (taskset -acp, a cpuset), or to "+
-			"another machine", format.Name(c.Name), format.Name(others[0])))
+		cpu = change("other-cpus", "Move %s to CPUs that %s does not use (taskset -acp, a cpuset), or to "+
+			"another machine", format.Name(c.Name), format.Name(others[0]))
 	}
 	return []remedy.Step{
 		cpu,

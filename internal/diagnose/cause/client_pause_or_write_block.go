@@ -169,7 +169,7 @@ func pauseFix(n *facts.Node, p mainthread.Pause) (fix []remedy.Step) {
 	if facts.ServerAtLeast(n, 6, 2) {
 		end.Command, end.Since = remedy.CLI(n, "CLIENT", "UNPAUSE"), "Redis 6.2"
 	}
-	return append(fix, end, change("stop-pauses", who))
+	return append(fix, end, change("stop-pauses", "%s", who))
 }
 
 // explainNoReplicas: min-replicas-to-write wants more replicas than there are, so each write is refused.
@@ -214,7 +214,7 @@ func noReplicasFix(n *facts.Node) []remedy.Step {
 	return []remedy.Step{
 		change("bring-replicas-back", "Bring the replicas back: INFO replication shows which are connected and how "+
 			"far behind they are"),
-		alternative(remedy.ConfigSet(n, "write-without-replicas", parameter, "0",
+		orElse(remedy.ConfigSet(n, "write-without-replicas", parameter, "0",
 			"Accept writes without replicas, where they matter more than copies").
 			Risking("a crash of this server loses writes that no replica has")),
 	}

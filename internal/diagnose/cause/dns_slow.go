@@ -157,9 +157,9 @@ func dnsFix(n *facts.Node, a *connection.DNSClient) (fix []remedy.Step) {
 				answering.Address),
 		})
 	case silent != nil:
-		fix = append(fix, change("leave-silent-dns-server", fmt.Sprintf("Find out why DNS server %s does not answer "+
+		fix = append(fix, change("leave-silent-dns-server", "Find out why DNS server %s does not answer "+
 			"(dig @%s): it answered none of %s. Else name another one in %s", silent.Address, silent.Address,
-			counted(silent.Unanswered, "request"), resolvConf)))
+			counted(silent.Unanswered, "request"), resolvConf))
 	}
 	if a.MaxUnansweredNs >= 2*connection.UnansweredQueryNs { // it is no less already
 		fix = append(fix, remedy.Step{

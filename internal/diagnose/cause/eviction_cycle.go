@@ -81,7 +81,7 @@ func evictionShare(n *facts.Node, evicted float64) (float64, mainthread.Demand) 
 
 func evictionFix(n *facts.Node, ss []account.Suspect, used float64) (fix []remedy.Step) {
 	if len(ss) > 0 && ss[0].Command == "CONFIG SET" {
-		fix = append(fix, change("lower-maxmemory-in-steps", "Lower maxmemory in small steps: each CONFIG SET "+
+		fix = append(fix, change("lower-maxmemory-in-steps", "%s", "Lower maxmemory in small steps: each CONFIG SET "+
 			"maxmemory"+caller.FromText(n, ss)+" evicts down to the new limit at once"))
 	}
 	if v, ok := n.Config("maxmemory-eviction-tenacity"); ok {

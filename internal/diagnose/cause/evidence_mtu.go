@@ -49,7 +49,7 @@ func mtuFix() []remedy.Step {
 		change("let-icmp-pass", "Find the hop with the smaller MTU (tracepath -n to the other end; tunnels, VPNs "+
 			"and overlays have one) and let its ICMP messages pass: type 3 code 4 (fragmentation needed), ICMPv6 "+
 			"type 2 (packet too big); security groups and firewalls often drop them"),
-		alternative(change("clamp-mss", "Clamp the MSS of new connections on the router before that hop: nft add "+
+		orElse(change("clamp-mss", "Clamp the MSS of new connections on the router before that hop: nft add "+
 			"rule inet filter forward tcp flags syn tcp option maxseg size set rt mtu; or give the interfaces of "+
 			"both ends the path's MTU")),
 		{

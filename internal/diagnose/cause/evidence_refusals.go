@@ -138,9 +138,9 @@ func fixReadOnly(n *facts.Node) []remedy.Step { return []remedy.Step{remedy.Writ
 func fixClusterDown(n *facts.Node) (fix []remedy.Step) {
 	silent := nodes.SilentMasters(n)
 	if len(silent) > 0 {
-		fix = append(fix, change("start-masters", fmt.Sprintf("Start the masters again that do not answer: %s. Or "+
+		fix = append(fix, change("start-masters", "Start the masters again that do not answer: %s. Or "+
 			"promote their replicas: CLUSTER FAILOVER FORCE at the replica, TAKEOVER where no majority of masters is "+
-			"left", strings.Join(silent[:min(len(silent), degree.Listed)], ", "))))
+			"left", strings.Join(silent[:min(len(silent), degree.Listed)], ", ")))
 	}
 	if len(silent) == 0 || nodes.UnassignedSlots(n) > 0 {
 		fix = append(fix, remedy.Step{
@@ -166,7 +166,7 @@ func fixFull(n *facts.Node) (fix []remedy.Step) {
 		fix = append(fix, change("more-memory", "Give it more memory (maxmemory), or move part of the data to "+
 			"another server"))
 	}
-	evict := alternative(remedy.ConfigSet(n, "evict-keys", "maxmemory-policy", "allkeys-lru",
+	evict := orElse(remedy.ConfigSet(n, "evict-keys", "maxmemory-policy", "allkeys-lru",
 		"Where the data is a cache: let it evict keys").Risking("keys are lost"))
 	return append(fix, evict, change("find-what-grew", "Find what grew: --bigkeys and --memkeys of redis-cli, "+
 		"MEMORY STATS for buffers of clients"))
@@ -181,7 +181,7 @@ func fixFailedSave(n *facts.Node) []remedy.Step {
 	}, {
 		ID: "save-again", Kind: remedy.Command, Text: "Then save: writes are accepted as soon as one save succeeds",
 		Command: remedy.CLI(n, "BGSAVE"),
-	}, alternative(remedy.ConfigSet(n, "write-without-save", "stop-writes-on-bgsave-error", "no",
+	}, orElse(remedy.ConfigSet(n, "write-without-save", "stop-writes-on-bgsave-error", "no",
 		"Where the data may be lost: let it accept writes without saves").
 		Risking("what is written since the last save is lost when the server ends"))}
 }
@@ -256,7 +256,7 @@ func fixRights(n *facts.Node) []remedy.Step {
 func fixProtected(n *facts.Node) []remedy.Step {
 	return []remedy.Step{
 		inApplication("set-password", "Set a password (requirepass), and give it to the clients"),
-		alternative(remedy.ConfigSet(n, "leave-protected-mode", "protected-mode", "no",
+		orElse(remedy.ConfigSet(n, "leave-protected-mode", "protected-mode", "no",
 			"Or, where a firewall keeps others out, let it answer without one; on the server's own host").
 			Risking("whoever reaches its port has all data")),
 	}
@@ -269,6 +269,6 @@ func fixCrossSlot(*facts.Node) []remedy.Step {
 			Text: "Give keys that are used together a hash tag: {user:17}:name and {user:17}:mail are in one slot",
 			Risk: "a tag that too many keys share makes one node hot",
 		},
-		alternative(inApplication("one-key-each", "Split the command by slot in the client")),
+		orElse(inApplication("one-key-each", "Split the command by slot in the client")),
 	}
 }

@@ -142,14 +142,14 @@ func (f *Finding) doubtSaturation(n *facts.Node, d mainthread.Demand, heavy floa
 func saturationFix(n *facts.Node, d mainthread.Demand) (fix []remedy.Step) {
 	top := mainthread.TopCommand(n)
 	if takesMost(n, d, top) {
-		fix = append(fix, inApplication("cheaper-command", fmt.Sprintf("Make %s cheaper or rarer (smaller keys, or "+
+		fix = append(fix, inApplication("cheaper-command", "Make %s cheaper or rarer (smaller keys, or "+
 			"keep its result in a key for some time): %.0f µs each, %.0f times per second", format.Name(top.Name),
-			math.Round(top.Usec/top.Calls), top.Calls/n.Seconds())))
+			math.Round(top.Usec/top.Calls), top.Calls/n.Seconds()))
 	}
 	commands, reads := n.Growth(series.TotalCommandsProcessed), n.Growth(series.TotalReadsProcessed)
 	if reads > 0 && commands < degree.Several*reads {
-		fix = append(fix, inApplication("pipeline", fmt.Sprintf("Use pipelines: each read brings %.1f commands now; "+
-			"with a pipeline of 10 a core serves 3-5 times as many cheap ones", commands/reads)))
+		fix = append(fix, inApplication("pipeline", "Use pipelines: each read brings %.1f commands now; "+
+			"with a pipeline of 10 a core serves 3-5 times as many cheap ones", commands/reads))
 	}
 	cpus, _ := n.Series(series.CPUsAllowed).Last()
 	if n.ConfigInt("io-threads") == 1 && cpus >= cpusForIOThreads {
@@ -171,7 +171,6 @@ const (
 	// Bound: guess, the calls per second of a saturated server, by the number of calls in flight, would measure it.
 	minOversizedQueue = 128
 	minOversizedConns = minOversizedQueue // of one process, in use
-	minIOThreadCores  = degree.Part
 	mostOfRunQueue    = degree.Most
 	minOtherWorkShare = degree.Most
 	mostlyQueued      = degree.Most

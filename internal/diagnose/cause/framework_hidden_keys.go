@@ -142,9 +142,9 @@ func frameworkFix(n *facts.Node, framework string, s account.Suspect) (fix []rem
 		fix = append(fix, frameworkFixes["Spring Cache"]...)
 	}
 	if len(fix) == 0 {
-		fix = append(fix, inApplication("clear-less", fmt.Sprintf("Find the call of %s behind %s%s: usually one that "+
+		fix = append(fix, inApplication("clear-less", "Find the call of %s behind %s%s: usually one that "+
 			"clears, counts or lists everything", framework, format.Name(s.Command),
-			caller.FromText(n, []account.Suspect{s}))))
+			caller.FromText(n, []account.Suspect{s})))
 	}
 	for i := range fix {
 		fix[i].Or = i > 0

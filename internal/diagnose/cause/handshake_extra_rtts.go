@@ -91,7 +91,7 @@ func handshakeFix(n *facts.Node, ops string) (steps []remedy.Step) {
 		{"COMMAND", "update-library", "Update the client library: an old one asks for COMMAND on each connection"},
 	} {
 		if strings.Contains(ops, o.op) {
-			steps = append(steps, inApplication(o.id, o.text))
+			steps = append(steps, inApplication(o.id, "%s", o.text))
 		}
 	}
 	return steps

@@ -205,7 +205,7 @@ func hotShardFix(n *facts.Node, uneven bool, hot []recording.SlotUse) []remedy.S
 		fix[i].Or = i > 0
 	}
 	return append([]remedy.Step{
-		inApplication("cache-in-callers", "Cache "+which+" in the callers, for seconds, or with the server's "+
+		inApplication("cache-in-callers", "%s", "Cache "+which+" in the callers, for seconds, or with the server's "+
 			"invalidation (CLIENT TRACKING, Redis 6.0)"+find),
 		inApplication("split-hot-key", "Split a hot key, KEY:{0} to KEY:{15}: write to all or to a random one, read "+
 			"from one. Drop a hash tag that many keys share"),

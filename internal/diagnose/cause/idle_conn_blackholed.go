@@ -7,7 +7,6 @@ import (
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
-	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -47,16 +46,13 @@ func explainBlackhole(n *facts.Node) *Finding {
 		return nil // connections in use lose their packets as well: the path is bad, not forgetful
 	}
 	var lost, longest int64
-	var again, givenUp int
+	again := 0
 	limit, who := gone[0], facts.NameCounts{}
 	lostConns := map[string]bool{}
 	for _, s := range gone {
 		lost += s.ToNs - s.SentNs
 		longest = max(longest, s.ToNs-s.SentNs)
 		again += s.Retransmits
-		if s.ClosedByClient {
-			givenUp++
-		}
 		if s.IdleBeforeNs < limit.IdleBeforeNs {
 			limit = s
 		}
@@ -66,10 +62,7 @@ func explainBlackhole(n *facts.Node) *Finding {
 	var longestAlive, calls int64
 	alive := 0
 	for _, c := range caller.Timelines(n) {
-		if lostConns[c.Client] {
-			continue
-		}
-		if c.Calls > 0 {
+		if c.Calls > 0 && !lostConns[c.Client] {
 			alive, calls = alive+1, calls+c.Calls
 			longestAlive = max(longestAlive, longestIdle(c))
 		}
@@ -79,21 +72,11 @@ func explainBlackhole(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, float64(len(gone)), "calls",
 		"%s after a pause got no answer, up to %s until the caller gave up or the watch ended; %s (%s)",
 		counted(len(gone), "request"), format.Brief(longest), counted(again, "retransmission"), who.List(3))
-	f.support(recording.SourceTap, float64(limit.IdleBeforeNs), "ns",
-		"all of these connections had been idle, for at least %s: %s", format.Brief(limit.IdleBeforeNs),
-		caller.ClientLabel(limit.Client, limit.Caller))
+	f.support(recording.SourceTap, float64(limit.IdleBeforeNs), "ns", "all of these connections had been idle, for at "+
+		"least %s: %s", format.Brief(limit.IdleBeforeNs), caller.ClientLabel(limit.Client, limit.Caller))
 	if alive > 0 {
-		f.support(recording.SourceTap, float64(alive), "connections",
-			"%s had %s answered meanwhile; the longest pause was %s", counted(alive, "other connection"),
-			counted(calls, "call"), format.Brief(longestAlive))
-	}
-	if givenUp > 0 {
-		f.support(recording.SourceTap, float64(givenUp), "connections",
-			"%d of them were closed by their caller with the call unanswered", givenUp)
-	}
-	if busy > 0 {
-		f.doubt(recording.SourceTap, float64(busy), "connections",
-			"%s in use got no answer either: the path may be gone for all", counted(busy, "connection"))
+		f.support(recording.SourceTap, float64(alive), "connections", "%s had %s answered meanwhile; the longest "+
+			"pause was %s", counted(alive, "other connection"), counted(calls, "call"), format.Brief(longestAlive))
 	}
 	if longestAlive > limit.IdleBeforeNs {
 		f.doubt(recording.SourceTap, float64(longestAlive), "ns",
@@ -102,14 +85,6 @@ func explainBlackhole(n *facts.Node) *Finding {
 	if alive == 0 {
 		f.doubt(recording.SourceTap, 0, "connections",
 			"no other connection got an answer meanwhile: the server or the whole path may be gone")
-	}
-	if len(f.Against) > 1 { // one of these may be by chance
-		f.weaken(1)
-	}
-	if mainthread.HostWatched(n) && mainthread.StateNs(n, recording.KindFrozen) > longest/2 {
-		f.doubt(recording.SourceHost, float64(mainthread.StateNs(n, recording.KindFrozen)), "ns",
-			"the server was frozen for a time; but its kernel acknowledges "+
-				"what arrives, so nothing would be retransmitted")
 	}
 	f.FixSteps = blackholeFix(n, limit.IdleBeforeNs)
 	return f
@@ -125,15 +100,14 @@ func blackholeFix(n *facts.Node, limitNs int64) []remedy.Step {
 		Text: fmt.Sprintf("In seconds: Lettuce KeepAliveOptions, go-redis a Dialer with KeepAlive (9.22 and later "+
 			"30 s), redis-py health_check_interval=%d, node-redis pingInterval, ioredis keepAlive", secs),
 	}
-	return []remedy.Step{server, client, {
-		ID: "close-first", Kind: remedy.Change, Restart: "the application",
-		Text: fmt.Sprintf("Close connections that were idle for %d s before the path forgets them (go-redis "+
-			"ConnMaxIdleTime, Jedis minEvictableIdleDuration), and limit the wait by a read timeout of some hundred "+
-			"milliseconds or TCP_USER_TIMEOUT", secs),
-	}, {
-		ID: "longer-idle-timeout", Kind: remedy.Change,
-		Text: "Raise the idle timeout of the firewall or balancer on the path " +
-			"(net.netfilter.nf_conntrack_tcp_timeout_established; AWS NLB 350 s, Azure LB 4 min), or let it send " +
-			"resets",
-	}}
+	return []remedy.Step{
+		server,
+		client,
+		inApplication("close-first", "Close connections that were idle for %d s before the path forgets them "+
+			"(go-redis ConnMaxIdleTime, Jedis minEvictableIdleDuration), and limit the wait by a read timeout of some "+
+			"hundred milliseconds or TCP_USER_TIMEOUT", secs),
+		change("longer-idle-timeout", "Raise the idle timeout of the firewall or balancer on the path "+
+			"(net.netfilter.nf_conntrack_tcp_timeout_established; AWS NLB 350 s, Azure LB 4 min), or let it send "+
+			"resets"),
+	}
 }

@@ -34,19 +34,13 @@ func explainInline(c *facts.Case, _ *Finding) *Finding {
 	part := lost / max(lost+(r.DataCalls+r.Moved)*trip, 1)
 	f.loseBeside(c.Nodes[0], facts.LostWaiting, part, int64(each))
 	f.ofCalls(c.Nodes[0], max(part, r.Moved/(r.DataCalls+r.Moved)))
-	f.support(recording.SourceServer, r.Moved, "replies",
-		"%s got MOVED (errorstats), and the map was requested %.0f times: once for each %s", counted(r.Moved, "call"),
-		in.Calls, format.Rounded(r.Moved/in.Calls))
-	if in.Guessed {
-		f.support(recording.SourceTap, 0, "", "the callers fetch the map as %s does: the call waits for it", in.Library)
-	} else {
-		f.support(in.Fetchers.Source, 0, "",
-			"%s: the library is %s, where the call waits for the map", in.Fetchers.KnownFrom, in.Library)
-	}
+	f.support(recording.SourceServer, r.Moved, "replies", "%s got MOVED (errorstats), and the map was requested %.0f "+
+		"times: once for each %s", counted(r.Moved, "call"), in.Calls, format.Rounded(r.Moved/in.Calls))
+	source, library := fetchers(in)
+	f.support(source, 0, "", "%s", library)
 	if len(in.Fetchers.Concurrent) > 0 {
-		f.doubt(in.Fetchers.Source, 0, "",
-			"%s: also %s, which fetches the map in the background", in.Fetchers.KnownFrom,
-			in.Fetchers.Concurrent.List(2))
+		f.doubt(in.Fetchers.Source, 0, "", "%s: also %s, which fetches the map in the background",
+			in.Fetchers.KnownFrom, in.Fetchers.Concurrent.List(2))
 	}
 	seen := false
 	if in.MapConns > 0 && float64(in.MapConns) >= in.Calls/2 {
@@ -57,18 +51,16 @@ func explainInline(c *facts.Case, _ *Finding) *Finding {
 	}
 	if in.Library == "redis-py" && float64(in.DataConns) >= in.Calls/2 {
 		seen = true
-		f.support(recording.SourceTap, float64(in.DataConns), "connections",
-			"%s reopened for calls, %s each before the first call (median): "+
-				"redis-py drops its free connections with the map", counted(in.DataConns, "connection"),
-			format.Brief(in.OpeningNs))
+		f.support(recording.SourceTap, float64(in.DataConns), "connections", "%s reopened for calls, %s each before "+
+			"the first call (median): redis-py drops its free connections with the map",
+			counted(in.DataConns, "connection"), format.Brief(in.OpeningNs))
 	}
 	f.support(recording.SourceServer, each, "ns",
 		"each adds about %s to its call; a call takes %s", format.Brief(int64(each)), format.Brief(int64(trip)))
 	switch {
 	case in.Guessed:
-		f.doubt(recording.SourceServer, 0, "",
-			"the library does not report its name (lib-name in CLIENT LIST, servers from 7.2): it is "+
-				"inferred from its process and its connections")
+		f.doubt(recording.SourceServer, 0, "", "the library does not report its name (lib-name in CLIENT LIST, "+
+			"servers from 7.2): it is inferred from its process and its connections")
 	case !seen:
 		f.doubt(recording.SourceServer, 0, "", "that the calls waited is known of the library, but was not seen")
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/mainthread"
@@ -29,13 +30,13 @@ func explainIntrospection(n *facts.Node) *Finding {
 	h := mainthread.ClaimOfKind(n, mainthread.KindIntrospection)
 	monitors := caller.Monitors(n)
 	share := monitorShare(n, len(monitors))
-	if share >= monitorMinShare {
+	if share >= degree.Part {
 		h.Claim = add(h.Claim, monitored(n, share))
 	}
 	asked := introspectionShare(n)
 	d, _ := mainthread.DemandOf(n)
 	// Where the thread has no time left, calls queue for these commands, each too short to be seen.
-	pattern := d.Total() >= facts.SaturatedDemand && (asked >= introspectionPattern || share >= introspectionPattern)
+	pattern := d.Total() >= facts.SaturatedDemand && max(asked, share) >= degree.Part
 	if !h.Matters() && !pattern {
 		return nil
 	}
@@ -51,16 +52,11 @@ func explainIntrospection(n *facts.Node) *Finding {
 		f.FixSteps = append(f.FixSteps, pollRarely(n, h.Suspects))
 	}
 	f.supportTimeOf(n)
-	if share >= monitorMinShare {
+	if share >= degree.Part {
 		f.supportMonitors(n, monitors, share)
 		if len(h.Suspects) == 0 {
 			f.Title = "MONITOR repeats every command to its client, at the cost of all other clients"
 		}
-	}
-	if v, ok := n.Config("slowlog-log-slower-than"); ok && v == "0" {
-		f.support(recording.SourceServer, 0, "µs", "slowlog-log-slower-than is 0: every command is logged")
-		f.FixSteps = append(f.FixSteps, remedy.ConfigSet(n, "log-slow-only", "slowlog-log-slower-than", "10000",
-			"Log only commands of more than 10 ms, the default"))
 	}
 	if len(f.FixSteps) == 0 {
 		f.FixSteps = append(f.FixSteps, pollRarely(n, nil))
@@ -72,12 +68,10 @@ func explainIntrospection(n *facts.Node) *Finding {
 
 func (f *Finding) supportMonitors(n *facts.Node, monitors []caller.Client, share float64) {
 	c := monitors[0]
-	f.support(recording.SourceServer, float64(len(monitors)), "clients",
-		"CLIENT LIST: %s in MONITOR, one is %s%s for %d s", counted(len(monitors), "client"), c.Addr,
-		caller.LibraryText(c), c.Age)
-	f.support(recording.SourceServer, share, "",
-		"each of %.0f commands per second is formatted and sent to them: about %.0f %% of the main thread's work",
-		mainthread.CommandsPerSecond(n), share*100)
+	f.support(recording.SourceServer, float64(len(monitors)), "clients", "CLIENT LIST: %s in MONITOR, one is %s%s for "+
+		"%d s", counted(len(monitors), "client"), c.Addr, caller.LibraryText(c), c.Age)
+	f.support(recording.SourceServer, share, "", "each of %.0f commands per second is formatted and sent to them: "+
+		"about %.0f %% of the main thread's work", mainthread.CommandsPerSecond(n), share*100)
 	f.FixSteps = append(f.FixSteps, endMonitors(n, monitors))
 }
 
@@ -98,20 +92,10 @@ func endMonitors(n *facts.Node, monitors []caller.Client) remedy.Step {
 	}
 }
 
-const (
-	// What a command costs for the first MONITOR client and for each further one: to format its line, to queue it and
-	// to write it. Measured on 7.0.15: 1.0 µs of CPU time with a pipeline of 50, 2.7 µs without, and little more for
-	// four clients.
-	// Bound: noted, on 7.0.15, between the two.
-	firstMonitorNs = 1500
-	nextMonitorNs  = 300 // Bound: guess, little more was noted for four clients.
-	// monitorMinShare of the main thread's work is where MONITOR begins to be noticed.
-	// Bound: guess, as MinShare.
-	monitorMinShare = 0.1
-	// introspectionPattern of it is enough where the thread has no time left.
-	// Bound: guess.
-	introspectionPattern = 0.25
-)
+// monitorNs is what a command costs for MONITOR clients: to format its line, to queue it and to write it. Measured on
+// 7.0.15: 1.0 µs of CPU time with a pipeline of 50, 2.7 µs without, and little more for four clients.
+// Bound: noted, on 7.0.15, between the two.
+const monitorNs = 1500
 
 // monitorShare estimates the share of MONITOR clients in the main thread's work.
 func monitorShare(n *facts.Node, monitors int) float64 {
@@ -122,8 +106,7 @@ func monitorShare(n *facts.Node, monitors int) float64 {
 	if !ok || cores <= 0 {
 		cores = 1
 	}
-	each := float64(firstMonitorNs + (monitors-1)*nextMonitorNs)
-	return min(1, mainthread.CommandsPerSecond(n)*each/1e9/cores)
+	return min(1, mainthread.CommandsPerSecond(n)*monitorNs/1e9/cores)
 }
 
 // introspectionShare is the share of the time that went to monitoring commands, without those of the watch.
@@ -163,18 +146,13 @@ func monitored(n *facts.Node, share float64) facts.Claim {
 	return cl
 }
 
-// listedTime of the server's time makes a command worth a line.
-// Bound: arithmetic, it decides what is listed.
-const listedTime = 0.02
-
 // supportTimeOf says how much of the server's time the commands took during the watch.
 func (f *Finding) supportTimeOf(n *facts.Node) {
-	for _, u := range introspection(n) {
-		if share := u.Usec / 1e6 / n.Seconds(); share >= listedTime {
-			f.support(recording.SourceServer, share, "",
-				"%s took %.1f %% of the server's time: %.0f calls of %s ms", u.Name, share*100, u.Calls,
-				format.Rounded(u.Usec/u.Calls/1e3))
-		}
+	used := introspection(n)
+	for _, u := range used[:min(len(used), degree.Listed)] {
+		share := u.Usec / 1e6 / n.Seconds()
+		f.support(recording.SourceServer, share, "", "%s took %.1f %% of the server's time: %.0f calls of %s ms",
+			u.Name, share*100, u.Calls, format.Rounded(u.Usec/u.Calls/1e3))
 	}
 }
 

@@ -1,11 +1,11 @@
 package cause
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/facts/mainthread"
@@ -24,19 +24,6 @@ var ioThreadsOversubscribed = Cause{
 	Explain: explainIOThreads,
 }
 
-const (
-	ioThreadsWait = 0.2 // of their demand for CPU. Bound: guess.
-	// withinQuota: a main thread that runs for less than this share of the quota is throttled for its I/O threads.
-	// Bound: guess.
-	withinQuota = 0.8
-	// minThreadsCores is the least CPU time of all I/O threads together, by INFO, that shows that they run.
-	// Bound: guess.
-	minThreadsCores = 0.2
-	// spinningShare: threads that never sleep and get less than this share of a core each wait for CPUs.
-	// Bound: guess.
-	spinningShare = 0.7
-)
-
 func explainIOThreads(n *facts.Node) *Finding {
 	t := hosts.IOThreadsOf(n)
 	if t.Configured <= 1 {
@@ -46,14 +33,13 @@ func explainIOThreads(n *facts.Node) *Finding {
 		return ioThreadsByInfo(n, t)
 	}
 	main, _ := mainthread.DemandOf(n)
-	if float64(t.Configured) < t.CPUs || t.Run < minIOThreadCores || t.Wait/max(t.Total(),
-		1e-9) < ioThreadsWait &&
-		!t.ByQuota {
+	if float64(t.Configured) < t.CPUs || t.Run < degree.Part || t.Wait < degree.Part*t.Total() && !t.ByQuota {
 		return nil
 	}
+	usedQuota := t.ByQuota && t.Run > main.Run // the main thread alone would not have used it up
 	cl := n.Claim(func(_ account.Account, s account.Segment) bool {
-		return s.Actor == account.Server && (s.State == account.RunQueue || s.State == account.Throttled && t.ByQuota &&
-			main.Run < withinQuota*t.CPUs) || facts.IsUnexplainedWait(s)
+		return facts.IsUnexplainedWait(s) ||
+			s.Actor == account.Server && (s.State == account.RunQueue || s.State == account.Throttled && usedQuota)
 	})
 	f := finding(n, cl)
 	others := mainthread.TotalNeighbourCores(n)
@@ -84,9 +70,8 @@ func (f *Finding) supportOwnHolders(n *facts.Node) {
 		}
 	}
 	if own > 0 {
-		f.support(recording.SourceTap, float64(own), "ns",
-			"of %s in the run queue, %.0f %% ended when one of the server's own I/O threads left the CPU",
-			format.Brief(all.Ns), 100*float64(own)/float64(all.Ns))
+		f.support(recording.SourceTap, float64(own), "ns", "of %s in the run queue, %.0f %% ended when one of the "+
+			"server's own I/O threads left the CPU", format.Brief(all.Ns), 100*float64(own)/float64(all.Ns))
 	}
 }
 
@@ -97,16 +82,15 @@ func ioThreadsByInfo(n *facts.Node, t hosts.IOThreads) *Finding {
 	all := n.PerSecond(series.UsedCPUUser) + n.PerSecond(series.UsedCPUSys)
 	main := n.PerSecond(series.UsedCPUUserMainThread) + n.PerSecond(series.UsedCPUSysMainThread)
 	q, ok := n.Queue()
-	if active == 0 || main == 0 || all-main < minThreadsCores || all > spinningShare*float64(t.Configured) ||
-		!ok || q.Share() < mostlyQueued {
+	if active == 0 || main == 0 || all-main < degree.Part || all > degree.Most*float64(t.Configured) || !ok ||
+		q.Share() < mostlyQueued {
 		return nil
 	}
 	f := finding(n, n.UnexplainedWaits())
 	f.weaken(1)
 	f.loseOfCalls(n, q.Share(), q.WaitNs)
-	f.support(recording.SourceServer, all, "cores",
-		"%s active, and all threads together get %.1f cores: spinning threads with enough CPUs would use %d",
-		counted(t.Configured, "I/O thread"), all, t.Configured)
+	f.support(recording.SourceServer, all, "cores", "%s active, and all threads together get %.1f cores: spinning "+
+		"threads with enough CPUs would use %d", counted(t.Configured, "I/O thread"), all, t.Configured)
 	f.doubt(recording.SourceServer, 0, "", "how many CPUs the server has was not seen")
 	f.FixSteps = ioThreadsFix(n, t)
 	return f
@@ -120,10 +104,7 @@ func ioThreadsFix(n *facts.Node, t hosts.IOThreads) []remedy.Step {
 	return []remedy.Step{
 		remedy.ConfigSet(n, "fewer-io-threads", "io-threads", fewer,
 			"Fewer than CPUs: then no thread with work waits for one that spins"),
-		{
-			ID: "more-cpus", Kind: remedy.Change, Or: true,
-			Text: fmt.Sprintf("Give the server at least %d CPUs%s: by its server_cpulist, its cpuset, or a larger CPU "+
-				"quota", t.Configured+1, cpus),
-		},
+		orElse(change("more-cpus", "Give the server at least %d CPUs%s: by its server_cpulist, its cpuset, or a "+
+			"larger CPU quota", t.Configured+1, cpus)),
 	}
 }

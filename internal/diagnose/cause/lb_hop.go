@@ -53,14 +53,11 @@ func explainHop(n *facts.Node) *Finding {
 		f.doubt(recording.SourceTap, float64(missing), "calls", "%s not recorded: so many of these may have waited "+
 			"for the next hop", format.Count(missing, "more slow call"))
 	}
-	f.FixSteps = []remedy.Step{{
-		ID: "mend-proxy", Kind: remedy.Change,
-		Text: "Look for what it waits for, and mend that: a free connection to the next hop (nutcracker " +
-			"server_connections, HAProxy maxconn of a server), a timer that collects calls (Envoy " +
-			"buffer_flush_timeout), a rate limit, a slow log or lookup of its own",
-	}, {
-		ID: "no-proxy", Kind: remedy.Change, Or: true, Restart: "the application",
-		Text: "Let the clients call " + strings.Join(next, ", ") + " without it",
-	}}
+	f.FixSteps = []remedy.Step{
+		change("mend-proxy", "Look for what it waits for, and mend that: a free connection to the next hop "+
+			"(nutcracker server_connections, HAProxy maxconn of a server), a timer that collects calls (Envoy "+
+			"buffer_flush_timeout), a rate limit, a slow log or lookup of its own"),
+		orElse(inApplication("no-proxy", "Let the clients call %s without it", strings.Join(next, ", "))),
+	}
 	return f
 }

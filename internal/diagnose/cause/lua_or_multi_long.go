@@ -1,10 +1,10 @@
 package cause
 
 import (
-	"fmt"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/mainthread"
@@ -33,9 +33,8 @@ func explainLuaOrMulti(n *facts.Node) *Finding {
 	f := finding(n, h.Claim)
 	if busy > 0 {
 		f.Title = "A script runs so long that the server answers BUSY"
-		f.support(recording.SourceServer, float64(busy), "errors",
-			"%s got BUSY: a script has run for longer than lua-time-limit (busy-reply-threshold), 5 s by default",
-			counted(busy, "call"))
+		f.support(recording.SourceServer, float64(busy), "errors", "%s got BUSY: a script has run for longer than "+
+			"lua-time-limit (busy-reply-threshold), 5 s by default", counted(busy, "call"))
 	}
 	command := "a script"
 	if len(h.Suspects) > 0 {
@@ -69,15 +68,11 @@ func (f *Finding) supportInner(n *facts.Node, s account.Suspect) {
 			name, most = command, d
 		}
 	}
-	if per := most / runs; per >= manyInner {
+	if per := most / runs; per >= degree.Many {
 		f.support(recording.SourceServer, per, "calls",
 			"commandstats: %.0f calls of %s for each %s", per, strings.ToUpper(name), s.Command)
 	}
 }
-
-// manyInner calls of one command in each script are worth a line.
-// Bound: arithmetic, it decides what is listed.
-const manyInner = 50
 
 // killScript ends the script that runs now.
 func killScript(n *facts.Node, command string) remedy.Step {
@@ -94,21 +89,19 @@ func killScript(n *facts.Node, command string) remedy.Step {
 
 func scriptFix(command, from string) []remedy.Step {
 	if command == "EXEC" {
-		return []remedy.Step{{
-			ID: "smaller-batches", Kind: remedy.Change, Restart: "the application",
-			Text: fmt.Sprintf("Split the transaction%s: at most some 100 commands between MULTI and EXEC, and plain "+
-				"pipelines of that many for what need not be atomic. A pipeline is a transaction by default in "+
-				"redis-py (pipeline(transaction=False)); in go-redis TxPipelined is one, Pipelined is none", from),
-		}}
+		return []remedy.Step{
+			inApplication("smaller-batches", "Split the transaction%s: at most some 100 commands between MULTI and "+
+				"EXEC, and plain pipelines of that many for what need not be atomic. A pipeline is a transaction by "+
+				"default in redis-py (pipeline(transaction=False)); in go-redis TxPipelined is one, Pipelined is none",
+				from),
+		}
 	}
-	return []remedy.Step{{
-		ID: "in-steps", Kind: remedy.Change, Restart: "the application",
-		Text: fmt.Sprintf("Limit the loops of the script that %s%s runs: a cursor and some 100 keys per call, called "+
-			"again until it is done", format.Name(command), from),
-	}, {
-		ID: "compute-in-client", Kind: remedy.Change, Or: true, Restart: "the application",
-		Text: "Compute in the client, and keep only what must be atomic in the script",
-	}}
+	return []remedy.Step{
+		inApplication("in-steps", "Limit the loops of the script that %s%s runs: a cursor and some 100 keys per call, "+
+			"called again until it is done", format.Name(command), from),
+		orElse(inApplication("compute-in-client", "Compute in the client, and keep only what must be atomic in the "+
+			"script")),
+	}
 }
 
 // errors counts the error replies with a code that the watch received.

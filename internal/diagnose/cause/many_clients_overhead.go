@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/mainthread"
@@ -21,26 +22,17 @@ var manyClientsOverhead = Cause{
 	Explain: explainManyClients,
 }
 
-const (
-	// crowd is how many calls are queued at a time for their number to be the problem.
-	// Bound: guess.
-	crowd = 2000
-	// crowdPart: this part of the clients, at least, waits at a time where their number is the problem.
-	// Bound: guess.
-	crowdPart = 4
-)
-
 func explainManyClients(n *facts.Node) *Finding {
 	clients, _ := n.Series(series.ConnectedClients).Max()
 	if clients < mainthread.ManyClients {
 		return nil
 	}
 	h := mainthread.ClaimOfSuspects(n, func(s account.Suspect) bool {
-		return s.Kind == account.KindCommand &&
-			mainthread.GrowsWithClients(n, s.Command)
+		return s.Kind == account.KindCommand && mainthread.GrowsWithClients(n, s.Command)
 	})
-	queued := queuedCalls(n)
-	crowded := queued >= crowd && queued >= clients/crowdPart
+	q, _ := n.Queue() // the probe's calls wait in the same queue: by Little's law, so many wait or are served at a time
+	queued := mainthread.CommandsPerSecond(n) * float64(q.MedianNs) / 1e9
+	crowded := queued >= max(mainthread.ManyClients, degree.Most*clients)
 	if !h.Matters() && !crowded {
 		return nil
 	}
@@ -58,12 +50,9 @@ func explainManyClients(n *facts.Node) *Finding {
 		f.doubtStopped(n, h)
 	}
 	if crowded {
-		q, _ := n.Queue()
 		f.loseOfCalls(n, q.Share(), q.WaitNs)
-		f.support(recording.SourceProbe, queued, "calls",
-			"about %.0f calls are queued at a time (%.0f commands per second, %s each)", queued,
-			mainthread.CommandsPerSecond(n),
-			format.Brief(q.MedianNs))
+		f.support(recording.SourceProbe, queued, "calls", "about %.0f calls are queued at a time (%.0f commands per "+
+			"second, %s each)", queued, mainthread.CommandsPerSecond(n), format.Brief(q.MedianNs))
 	}
 	f.FixSteps = manyClientsFix(n, h)
 	return f
@@ -76,27 +65,10 @@ func manyClientsFix(n *facts.Node, h mainthread.SuspectClaim) (fix []remedy.Step
 		if facts.ServerAtLeast(n, 6, 2) {
 			text += "; for single ones there is CLIENT LIST ID"
 		}
-		fix = append(fix, remedy.Step{ID: "info-clients", Kind: remedy.Change, Text: text})
+		fix = append(fix, change("info-clients", "%s", text))
 	}
-	fix = append(fix, remedy.Step{
-		ID: "share-connections", Kind: remedy.Change, Restart: "the application",
-		Text: "Share connections: a pool of 10-50 per process, or a library that multiplexes (Lettuce, rueidis, " +
-			"StackExchange.Redis, valkey-glide); with many processes a proxy (Envoy, twemproxy)",
-	})
-	if n.IdleLimitNs() == 0 {
-		fix = append(fix, remedy.ConfigSet(n, "close-idle", "timeout", "300",
-			"Close connections that are idle for 5 minutes").
-			Risking("a library that does not open a new one reports an error"))
-	}
-	return fix
-}
-
-// queuedCalls is how many calls wait or are served at a time, by Little's law: those per second times how long each
-// takes. The probe's calls wait in the same queue.
-func queuedCalls(n *facts.Node) float64 {
-	q, ok := n.Queue()
-	if !ok {
-		return 0
-	}
-	return mainthread.CommandsPerSecond(n) * float64(q.MedianNs) / 1e9
+	fix = append(fix, inApplication("share-connections", "Share connections: a pool of 10-50 per process, or a "+
+		"library that multiplexes (Lettuce, rueidis, StackExchange.Redis, valkey-glide); with many processes a proxy "+
+		"(Envoy, twemproxy)"))
+	return append(fix, closeIdle(n)...)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/hosts"
@@ -50,9 +51,8 @@ func explainMaxClients(n *facts.Node) *Finding {
 	}
 	f.loseBeside(n, facts.LostWaiting, share, facts.HealthyMaxNs)
 	if rejected > 0 {
-		f.support(recording.SourceServer, rejected, "connections",
-			"the server refused %s during the watch (rejected_connections), %.1f per second",
-			counted(rejected, "connection"), rejected/n.Seconds())
+		f.support(recording.SourceServer, rejected, "connections", "the server refused %s during the watch "+
+			"(rejected_connections), %.1f per second", counted(rejected, "connection"), rejected/n.Seconds())
 	}
 	limit := clientLimit(n)
 	if connected, ok := n.Series(series.ConnectedClients).Max(); ok && limit > 0 {
@@ -84,9 +84,8 @@ func (f *Finding) supportTurnedAway(n *facts.Node) {
 		}
 	}
 	if away > 0 {
-		f.support(recording.SourceTap, float64(away), "connections",
-			"the server closed %s of clients on this host before the first reply, most of %s",
-			counted(away, "connection"), facts.KeysByValue(who)[0])
+		f.support(recording.SourceTap, float64(away), "connections", "the server closed %s of clients on this host "+
+			"before the first reply, most of %s", counted(away, "connection"), facts.KeysByValue(who)[0])
 	}
 }
 
@@ -98,10 +97,6 @@ func clientLimit(n *facts.Node) int {
 	return n.ConfigInt("maxclients")
 }
 
-// mostOfCrowd is the part of all connections from which whoever has them is a culprit.
-// Bound: arithmetic, it decides who is listed.
-const mostOfCrowd = 0.25
-
 // blameCrowds adds who has so many connections that there are few for others.
 func (f *Finding) blameCrowds(crowds []caller.Crowd) {
 	all := 0
@@ -109,7 +104,7 @@ func (f *Finding) blameCrowds(crowds []caller.Crowd) {
 		all += c.Connections
 	}
 	for _, c := range crowds {
-		if float64(c.Connections) >= mostOfCrowd*float64(all) {
+		if float64(c.Connections) >= degree.Part*float64(all) {
 			f.Blame(c.Who.Culprit(fmt.Sprintf("%d of %s", c.Connections, format.Count(all, "connection"))))
 		}
 	}
@@ -132,7 +127,7 @@ func crowdOf(n *facts.Node) string {
 	for _, h := range facts.KeysByValue(counts.Host) {
 		out = append(out, fmt.Sprintf("%s (%d)", h, counts.Host[h]))
 	}
-	return strings.Join(out[:min(len(out), 3)], ", ")
+	return strings.Join(out[:min(len(out), degree.Listed)], ", ")
 }
 
 // spareFiles are the descriptors that the server keeps for itself (server.c, CONFIG_MIN_RESERVED_FDS).
@@ -144,20 +139,9 @@ const spareFiles = 32
 const defaultMaxClients = 10_000
 
 func maxClientsFix(n *facts.Node, limit, files int) []remedy.Step {
-	fix := []remedy.Step{raiseMaxClients(n, max(defaultMaxClients, 2*limit), files)}
-	if n.IdleLimitNs() == 0 {
-		fix = append(fix, remedy.ConfigSet(n, "close-idle", "timeout", "300",
-			"Close connections that are idle for 5 minutes").
-			Risking("a library that does not open a new one reports an error"))
-	}
-	smaller := remedy.Step{
-		ID: string(remedy.SmallerPool), Kind: remedy.Change, Restart: "the application",
-		Text: "Keep pool size × processes below maxclients, with room for a rolling deployment (twice the processes) " +
-			"and for operators",
-	}
-	if crowds := caller.Crowds(n); len(crowds) > 0 {
-		smaller.Text += ". Most of the connections are those of " + caller.CrowdsText(crowds, 1)
-	}
+	fix := append([]remedy.Step{raiseMaxClients(n, max(defaultMaxClients, 2*limit), files)}, closeIdle(n)...)
+	smaller := inApplication(string(remedy.SmallerPool), "Keep pool size × processes below maxclients, with room for "+
+		"a rolling deployment (twice the processes) and for operators")
 	return append(fix, smaller)
 }
 

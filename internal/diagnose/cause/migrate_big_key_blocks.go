@@ -1,6 +1,8 @@
 package cause
 
 import (
+	"slices"
+
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
@@ -27,12 +29,9 @@ func sentByServer(n *facts.Node, s account.Suspect) bool {
 
 // migratedElsewhere reports whether another watched node was asked to MIGRATE.
 func migratedElsewhere(n *facts.Node) bool {
-	for _, o := range n.Case.Nodes {
-		if o != n && o.Growth(series.CommandCalls("migrate")) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.Case.Nodes, func(o *facts.Node) bool {
+		return o != n && o.Growth(series.CommandCalls("migrate")) > 0
+	})
 }
 
 func explainMigrate(n *facts.Node) *Finding {
@@ -56,9 +55,8 @@ func explainMigrate(n *facts.Node) *Finding {
 	}
 	if !sentByServer(n, worst) {
 		f.Title = "RESTORE of a big value blocks the server that receives it"
-		f.doubt(recording.SourceServer, 0, "",
-			"whether another server sent RESTORE is not known: it is the other half of "+
-				"MIGRATE, or a program that copies a database")
+		f.doubt(recording.SourceServer, 0, "", "whether another server sent RESTORE is not known: it is the other "+
+			"half of MIGRATE, or a program that copies a database")
 	}
 	f.FixSteps = migrateFix(n)
 	return f
@@ -73,8 +71,10 @@ func migrateFix(n *facts.Node) []remedy.Step {
 			Risk: "a replica drops the data that it has",
 		}}
 	}
-	return []remedy.Step{remedy.SplitBigKeys, remedy.MigrateByReplication(n), {
-		ID: "longer-node-timeout", Kind: remedy.Change,
-		Text: "Keep cluster-node-timeout above the longest MIGRATE: otherwise the blocked node is taken for failed",
-	}}
+	return []remedy.Step{
+		remedy.SplitBigKeys,
+		remedy.MigrateByReplication(n),
+		change("longer-node-timeout", "Keep cluster-node-timeout above the longest MIGRATE: otherwise the blocked "+
+			"node is taken for failed"),
+	}
 }

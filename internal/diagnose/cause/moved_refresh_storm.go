@@ -23,17 +23,15 @@ var movedRefreshStorm = Cause{
 	Whole:   explainMoved,
 }
 
-// movedPolls is the least number of polls in which MOVED had risen: after a single change clients get MOVED only
-// briefly.
-// Bound: guess.
-const movedPolls = 3
-
 func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	r := nodes.RedirectsOf(c)
 	var calls, usec, worst, lumped float64
 	var busiest *facts.Node
 	var asked nodes.MapRefresh
+	polls, failovers := 0, 0 // polls in which MOVED had risen, nodes that became master or replica
 	for _, n := range c.Nodes {
+		polls = max(polls, len(n.Series(series.ErrorCount("MOVED")).Steps()))
+		failovers += len(n.Events(recording.SourceServer, recording.KindRoleChange))
 		one := nodes.MapRefreshOf(n)
 		calls, usec = calls+one.Calls, usec+one.Usec
 		if one.SubcommandsMerged {
@@ -50,8 +48,8 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 		return movedUncounted(c, busiest, asked)
 	}
 	if r.Moved < minRedirects || r.Moved < minRedirectShare*(r.DataCalls+r.Moved) || !asked.FollowsMoved() ||
-		pollsWith(c, series.ErrorCount("MOVED")) < movedPolls {
-		return nil
+		polls < degree.Several {
+		return nil // after a single change clients get MOVED only briefly
 	}
 	in := nodes.InlineFetches(c)
 	if asked.Share < degree.Part && in.WaitsForMap(r.Moved) {
@@ -68,12 +66,10 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	f.loseBeside(c.Nodes[0], facts.LostWaiting,
 		max(lost/max(lost+r.DataCalls*trip, 1), nodes.RefreshWaitShare(busiest, asked)), int64(lost/r.Moved))
 	f.ofCalls(c.Nodes[0], max(asked.Share, r.Moved/(r.DataCalls+r.Moved)))
-	f.support(recording.SourceServer, r.Moved, "replies",
-		"%s got MOVED (%.1f per second; errorstats): %.1f %% of all calls", counted(r.Moved, "call"),
-		r.Moved/c.Seconds(), 100*r.Moved/(r.DataCalls+r.Moved))
-	f.support(recording.SourceServer, calls, "calls",
-		"the map was requested %.0f times (%s, %s of server time each): %s for each MOVED", calls, asked.Command,
-		format.Brief(int64(usec*1e3/calls)), format.Rounded(calls/r.Moved))
+	f.support(recording.SourceServer, r.Moved, "replies", "%s got MOVED (%.1f per second; errorstats): %.1f %% of all "+
+		"calls", counted(r.Moved, "call"), r.Moved/c.Seconds(), 100*r.Moved/(r.DataCalls+r.Moved))
+	f.support(recording.SourceServer, calls, "calls", "the map was requested %.0f times (%s, %s of server time each): "+
+		"%s for each MOVED", calls, asked.Command, format.Brief(int64(usec*1e3/calls)), format.Rounded(calls/r.Moved))
 	if asked.Share >= degree.Part {
 		f.support(recording.SourceServer, asked.Share, "of the time",
 			"%s: that takes %.1f %% of its main thread's time", busiest.Address, asked.Share*100)
@@ -82,27 +78,22 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 		f.support(recording.SourceServer, changes, "changes",
 			"%s of the map seen (epochs, CLUSTER SETSLOT)", counted(changes, "change"))
 	} else {
-		f.doubt(recording.SourceServer, 0, "changes",
-			"no change of the map was seen: clients with a map that is stale for another reason (they do not "+
-				"refresh, or ask a node that is behind) get MOVED as well")
+		f.doubt(recording.SourceServer, 0, "changes", "no change of the map was seen: clients with a map that is "+
+			"stale for another reason (they do not refresh, or ask a node that is behind) get MOVED as well")
 	}
 	f.supportWaitsForMap(in)
 	if in.Library != "" && !in.Guessed && asked.Share < degree.Part {
 		// that they fetched the map less often than the library would does not prove that no call waited
 		f.weaken(1)
 	}
-	if failovers := roleChanges(c); failovers > 0 {
+	if failovers > 0 {
 		f.weaken(1)
-		f.doubt(recording.SourceServer, float64(failovers), "nodes",
-			"%s changed role: after a failover clients get MOVED until they have fetched the map once",
-			counted(failovers, "node"))
+		f.doubt(recording.SourceServer, float64(failovers), "nodes", "%s changed role: after a failover clients get "+
+			"MOVED until they have fetched the map once", counted(failovers, "node"))
 	}
 	if len(asked.Requesters) > 0 {
 		f.support(mainthread.StateSource(busiest), float64(len(asked.Requesters)), "callers",
 			"the map is requested by %s", asked.Requesters.List(3))
-	}
-	if r.Ask > r.Moved {
-		f.doubt(recording.SourceServer, r.Ask, "replies", "%s got ASK: more than got MOVED", counted(r.Ask, "call"))
 	}
 	f.FixSteps = movedFix(busiest)
 	return f
@@ -129,22 +120,11 @@ func movedUncounted(c *facts.Case, busiest *facts.Node, asked nodes.MapRefresh) 
 // supportWaitsForMap says whether calls that get MOVED wait for the map: then each of them takes longer
 // (inline-rediscovery), else the cost is the load alone.
 func (f *Finding) supportWaitsForMap(in nodes.InlineFetch) {
-	switch {
-	case in.Library != "" && in.Guessed:
-		f.doubt(recording.SourceTap, 0, "",
-			"the callers fetch the map as %s does: the call waits for it, and that costs time as well", in.Library)
+	switch source, library := fetchers(in); {
 	case in.Library != "":
-		f.doubt(in.Fetchers.Source, 0, "",
-			"%s: the library is %s, where the call waits for the map: that costs time as well", in.Fetchers.KnownFrom,
-			in.Library)
-	case in.ConcurrentLibrary != "" && len(in.Fetchers.Concurrent) > 0:
-		f.support(in.Fetchers.Source, 0, "",
-			"%s: the library is %s, which fetches the map in the background: no call waits for it",
-			in.Fetchers.KnownFrom,
-			in.ConcurrentLibrary)
+		f.doubt(source, 0, "", "%s; that costs time as well", library)
 	case in.ConcurrentLibrary != "":
-		f.support(recording.SourceTap, 0, "",
-			"the callers fetch the map as %s does, in the background: no call waits for it", in.ConcurrentLibrary)
+		f.support(source, 0, "", "%s", library)
 	default:
 		f.doubt(recording.SourceServer, 0, "",
 			"the library is not known (lib-name in CLIENT LIST, servers from 7.2): its calls may wait for the map, too")
@@ -154,26 +134,7 @@ func (f *Finding) supportWaitsForMap(in nodes.InlineFetch) {
 func movedFix(n *facts.Node) []remedy.Step {
 	fix := append([]remedy.Step{remedy.MoveInLargeSteps(n)}, remedy.Steps(n, remedy.FetchMapLess, nil)...)
 	if !facts.ServerAtLeast(n, 7, 0) {
-		fix = append(fix, remedy.Step{
-			ID: "upgrade-server", Kind: remedy.Change, Restart: "the server",
-			Text: "Upgrade the servers to Redis 7.0 or Valkey: the map costs a twentieth or less",
-		})
+		fix = append(fix, newerServer("Upgrade the servers to Redis 7.0 or Valkey: the map costs a twentieth or less"))
 	}
 	return fix
-}
-
-// pollsWith is in how many polls a counter had risen, on the node with the most.
-func pollsWith(c *facts.Case, counter series.Name) (most int) {
-	for _, n := range c.Nodes {
-		most = max(most, len(n.Series(counter).Steps()))
-	}
-	return most
-}
-
-// roleChanges counts nodes that became master or replica during the watch.
-func roleChanges(c *facts.Case) (count int) {
-	for _, n := range c.Nodes {
-		count += len(n.Events(recording.SourceServer, recording.KindRoleChange))
-	}
-	return count
 }

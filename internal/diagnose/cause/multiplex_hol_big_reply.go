@@ -1,10 +1,10 @@
 package cause
 
 import (
-	"fmt"
 	"sort"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/remedy"
@@ -19,13 +19,9 @@ var multiplexBigReply = Cause{
 	Explain: explainBigReply,
 }
 
-// bigReply is the size from which a reply takes notable time to send: 100 kB are 1 ms at 1 Gbit/s (values should stay
-// below it: "Large key values" of Azure's best practices). What waits behind it must be smaller, or it is a big reply
-// itself.
-const (
-	bigReply = 100_000 // Bound: guess, 1 ms at 1 Gbit/s, and the advice of Azure.
-	smaller  = 10      // times. Bound: guess.
-)
+// bigReply is the size from which a reply takes notable time to send: 100 kB are 1 ms at 1 Gbit/s.
+// Bound: guess, and the advice of Azure ("Large key values"); replies by size in many recordings would measure it.
+const bigReply = 100_000
 
 func explainBigReply(n *facts.Node) *Finding {
 	big := map[string][]recording.Call{} // by connection, in order of their start
@@ -58,27 +54,20 @@ func explainBigReply(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl)
-	f.support(recording.SourceTap, float64(cl.Calls), "calls",
-		"%s waited on their connection behind a big reply, up to %s in one call",
-		ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
+	f.support(recording.SourceTap, float64(cl.Calls), "calls", "%s waited on their connection behind a big reply, up "+
+		"to %s in one call", ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
 	who := caller.ClientLabel(longest.Conn, longest.Client)
 	f.support(recording.SourceTap, float64(bytes), "bytes",
 		"%s on %s: a reply of %.1f MB took %s; the largest of them had %.1f MB", longest.Op, who,
 		float64(longest.ReplyBytes)/1e6, format.Brief(longest.EndNs-longest.StartNs), float64(bytes)/1e6)
 	f.weighShared(n, behind)
 	f.FixSteps = []remedy.Step{
-		{
-			ID: "own-connection", Kind: remedy.Change, Restart: "the application",
-			Text: fmt.Sprintf("Read big values (%s from %s) on another connection: a second ConnectionMultiplexer "+
-				"(StackExchange.Redis), a second StatefulRedisConnection or ConnectionPoolSupport (Lettuce), "+
-				"redis.duplicate() (ioredis), PipelineMultiplex above its default (rueidis)",
-				format.Name(longest.Op), format.Name(who)),
-		},
-		{
-			ID: "smaller-values", Kind: remedy.Change, Or: true, Restart: "the application",
-			Text: "Split values into pieces below 100 kB, or compress them (redis-cli --bigkeys or --memkeys finds " +
-				"them)",
-		},
+		inApplication("own-connection", "Read big values (%s from %s) on another connection: a second "+
+			"ConnectionMultiplexer (StackExchange.Redis), a second StatefulRedisConnection or ConnectionPoolSupport "+
+			"(Lettuce), redis.duplicate() (ioredis), PipelineMultiplex above its default (rueidis)",
+			format.Name(longest.Op), format.Name(who)),
+		orElse(inApplication("smaller-values", "Split values into pieces below 100 kB, or compress them (redis-cli "+
+			"--bigkeys or --memkeys finds them)")),
 	}
 	return f
 }
@@ -96,12 +85,13 @@ func passing(s account.Segment) bool {
 		s.State == account.Send)
 }
 
-// ahead finds the big reply that a call waited for: requested before, still in flight, and received before.
+// ahead finds the big reply that a call waited for: requested before, still in flight, and received before. What waits
+// behind it is smaller, or it is a big reply itself.
 func ahead(big []recording.Call, c recording.Call) (recording.Call, bool) {
 	i := sort.Search(len(big), func(i int) bool { return big[i].StartNs > c.StartNs })
 	for i--; i >= 0; i-- {
 		if b := big[i]; b.ID != c.ID && b.EndNs > c.StartNs && b.EndNs <= c.EndNs &&
-			b.ReplyBytes >= smaller*max(c.ReplyBytes, 1) {
+			b.ReplyBytes >= degree.Many*max(c.ReplyBytes, 1) {
 			return b, true
 		}
 	}
@@ -110,26 +100,12 @@ func ahead(big []recording.Call, c recording.Call) (recording.Call, bool) {
 
 // weighShared says how calls on other connections did meanwhile.
 func (f *Finding) weighShared(n *facts.Node, behind facts.NameCounts) {
-	f.support(recording.SourceTap, float64(len(behind)), "connections",
-		"these calls are on %s: %s", counted(len(behind), "connection"), behind.List(3))
-	elsewhere := 0
-	for _, a := range n.Ledger.Slow {
-		if a.Call.Source == recording.SourceTap && a.Call.Node == n.Address && behind[a.Call.Conn] == 0 &&
-			a.Call.ReplyBytes < bigReply {
-			elsewhere++
-		}
-	}
 	kept, ok := n.Ledger.Path(n.Address, "kept")
 	if ok && kept.P50Ns < n.Ledger.ThresholdNs {
 		f.support(recording.SourceProbe, float64(kept.P90Ns), "ns",
 			"90 %% of the calls on the probe's own connection have their reply within %s", format.Brief(kept.P90Ns))
 	} else if ok {
-		f.doubt(recording.SourceProbe, float64(kept.P50Ns), "ns",
-			"calls on their own connection are slow, too: half of the probe's take at least %s",
-			format.Brief(kept.P50Ns))
-	}
-	if elsewhere > 0 {
-		f.doubt(recording.SourceTap, float64(elsewhere), "calls",
-			"%s on other connections slow as well", counted(elsewhere, "small call"))
+		f.doubt(recording.SourceProbe, float64(kept.P50Ns), "ns", "calls on their own connection are slow, too: half "+
+			"of the probe's take at least %s", format.Brief(kept.P50Ns))
 	}
 }

@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/hosts"
@@ -19,25 +20,14 @@ var nPlusOneRoundtrips = Cause{
 	Explain: explainNPlusOne,
 }
 
-// Bounds of a chain of round trips. Below a millisecond, in one data centre or on one host, a busy connection proves
-// nothing: a pool that hands out the last one used keeps one busy however independent the requests are.
-const (
-	tripNs      = floorNs
-	mostlyWaits = 0.5 // of the time: its caller waits more than it works. Bound: majority, of the time.
-	chainCalls  = 10  // per second: a request may well make this many dependent calls. Bound: guess.
-	// oneAtATime: of the path's round trip: a call takes at least this where calls do not overlap.
-	// Bound: guess.
-	oneAtATime  = 0.7
-	notQueueing = 2.0 // times the round trip: a call takes at most this. Bound: guess.
-	dependent   = 0.8 // of the calls are sent right after the reply before: the caller waits for it. Bound: guess.
-)
-
 func explainNPlusOne(n *facts.Node) *Finding {
 	if f := explainChains(n); f != nil {
 		return f
 	}
 	kept, ok := n.Ledger.Path(n.Address, "kept")
-	if !ok || kept.Calls < floorCalls || kept.MinNs < tripNs || kept.P50Ns > 2*kept.MinNs {
+	// Below a millisecond, in one data centre or on one host, a busy connection proves nothing: a pool that hands out
+	// the last one used keeps one busy however independent the requests are.
+	if !ok || kept.Calls < floorCalls || kept.MinNs < floorNs || kept.P50Ns > 2*kept.MinNs {
 		return nil // the path is not most of a call's time
 	}
 	work := mainthread.ProbeWorkNs(n)
@@ -49,8 +39,12 @@ func explainNPlusOne(n *facts.Node) *Finding {
 	sure, prompt := true, 1.0
 	for _, c := range caller.Timelines(n) {
 		share, counted := promptShare(c)
-		k := chain(c, kept.MinNs, leastWait(counted))
-		if k.Calls == 0 || counted && share < dependent || caller.InTurns(n, c.PID(), c.Conn) {
+		least := degree.Most
+		if counted { // a caller that works for most of the time between its chains has them, too
+			least = facts.MinShare
+		}
+		k := chain(c, kept.MinNs, least)
+		if k.Calls == 0 || counted && share < degree.NearlyAll || caller.InTurns(n, c.PID(), c.Conn) {
 			continue
 		}
 		sure = sure && counted
@@ -62,16 +56,15 @@ func explainNPlusOne(n *facts.Node) *Finding {
 		return nil
 	}
 	f := &Finding{Of: n.Ledger.Calls()}
-	avoidable := (1 - 1.0/chainCalls) * float64(waits)
+	avoidable := (1 - 1.0/degree.Many) * float64(waits)
 	f.lose(n, facts.LostInCalls, avoidable, 0)
 	who := facts.NameCounts{}
 	for _, c := range chains {
 		who[c.Label()] = int(c.Calls)
 	}
-	f.support(recording.SourceTap, float64(calls), "calls",
-		"%s with %.0f calls per second each, one after the other, waiting %.0f %% of the time for replies: %s",
-		counted(len(chains), "connection"), float64(calls)/(float64(all)/1e9), 100*float64(waits)/float64(all),
-		who.List(3))
+	f.support(recording.SourceTap, float64(calls), "calls", "%s with %.0f calls per second each, one after the other, "+
+		"waiting %.0f %% of the time for replies: %s", counted(len(chains), "connection"),
+		float64(calls)/(float64(all)/1e9), 100*float64(waits)/float64(all), who.List(3))
 	f.support(recording.SourceTap, float64(waits/calls), "ns",
 		"a call takes %s on average; 100 in a row take %s, 100 in one MGET or pipeline about %s",
 		format.Brief(waits/calls), format.Brief(100*waits/calls), format.Brief(waits/calls+100*work))
@@ -85,15 +78,13 @@ func explainNPlusOne(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, top.Calls, "calls", "most of them are %s: %.0f calls", top.Name, top.Calls)
 	}
 	if sure {
-		f.support(recording.SourceTap, prompt, "of the calls",
-			"at least %.0f %% of their calls are sent right after the reply before: each waits for the one before",
-			100*prompt)
+		f.support(recording.SourceTap, prompt, "of the calls", "at least %.0f %% of their calls are sent right after "+
+			"the reply before: each waits for the one before", 100*prompt)
 	} else {
 		f.weaken(1)
 	}
-	f.doubt(recording.SourceTap, 0, "",
-		"that the calls of a connection belong together is inferred from their pace: a pool that always "+
-			"hands out the same connection looks the same")
+	f.doubt(recording.SourceTap, 0, "", "that the calls of a connection belong together is inferred from their pace: "+
+		"a pool that always hands out the same connection looks the same")
 	f.adviseBatches(true)
 	return f
 }
@@ -122,46 +113,29 @@ func explainChains(n *facts.Node) *Finding {
 	}
 	f.doubt(recording.SourceTap, 0, "", "that one request needs them all is inferred from their pace")
 	f.blameLoads(n, k.Callers...)
-	f.adviseBatches(k.Ns/k.Calls >= tripNs)
+	f.adviseBatches(k.Ns/k.Calls >= floorNs)
 	return f
 }
 
 // walkFix: how many elements a call looks at is the caller's choice.
 func walkFix(n *facts.Node) []remedy.Step {
-	steps := remedy.Steps(n, remedy.LongerScans, nil)
-	if len(steps) == 0 {
-		steps = []remedy.Step{{
-			ID: string(remedy.LongerScans), Kind: remedy.Change, Restart: "the application",
-			Text: "Ask for more per call: COUNT 1000; 10 is the default",
-		}}
-	}
-	return append(steps, remedy.Step{
-		ID: "no-keyspace-walk", Kind: remedy.Change, Or: true, Restart: "the application",
-		Text: "Keep the names of the keys that belong together in a set, or their values in one hash, and walk nothing",
-	})
+	steps := offered(n, remedy.LongerScans, nil, "Ask for more per call: COUNT 1000; 10 is the default")
+	return append(steps, orElse(inApplication("no-keyspace-walk", "Keep the names of the keys that belong together in "+
+		"a set, or their values in one hash, and walk nothing")))
 }
 
 // adviseBatches sets the fix; far: the distance to the server is most of a call.
 func (f *Finding) adviseBatches(far bool) {
 	f.FixSteps = []remedy.Step{
-		{
-			ID: "batch-calls", Kind: remedy.Change, Restart: "the application",
-			Text: "Ask for all keys at once: MGET, HMGET, a pipeline, or a Lua script where one answer decides the " +
-				"next request",
-		},
-		{
-			ID: "auto-pipelining", Kind: remedy.Change, Or: true, Restart: "the application",
-			Text: "With many small callers, let the library batch their calls: rueidis does (auto-pipelining), " +
-				"ioredis enableAutoPipelining: true, Lettuce setAutoFlushCommands(false) with flushCommands(), " +
-				"go-redis >= 9.22 AutoPipeline() (experimental), StackExchange.Redis by Task.WhenAll",
-		},
+		inApplication("batch-calls", "Ask for all keys at once: MGET, HMGET, a pipeline, or a Lua script where one "+
+			"answer decides the next request"),
+		orElse(inApplication("auto-pipelining", "With many small callers, let the library batch their calls: rueidis "+
+			"does (auto-pipelining), ioredis enableAutoPipelining: true, Lettuce setAutoFlushCommands(false) with "+
+			"flushCommands(), go-redis >= 9.22 AutoPipeline() (experimental), StackExchange.Redis by Task.WhenAll")),
 	}
 	if far {
-		f.FixSteps = append(f.FixSteps, remedy.Step{
-			ID: "closer-to-server", Kind: remedy.Change,
-			Text: "Move the caller closer to the server, or cache what it reads (CLIENT TRACKING): each round trip " +
-				"less is one wait less",
-		})
+		f.FixSteps = append(f.FixSteps, change("closer-to-server", "Move the caller closer to the server, or cache "+
+			"what it reads (CLIENT TRACKING): each round trip less is one wait less"))
 	}
 }
 
@@ -172,15 +146,6 @@ func promptShare(l caller.ConnTimeline) (share float64, counted bool) {
 		return 0, false
 	}
 	return float64(last.BackToBack) / float64(max(last.Calls, 1)), true
-}
-
-// leastWait is the least share of its time that a caller waits for replies. Where it was counted which calls were sent
-// right after the reply before, a caller that works for most of the time between its chains has them, too.
-func leastWait(counted bool) float64 {
-	if counted {
-		return facts.MinShare
-	}
-	return mostlyWaits
 }
 
 // chain is the use of a connection if it had one call after the other in flight, for at least a share of the time from
@@ -195,8 +160,9 @@ func chain(l caller.ConnTimeline, trip int64, least float64) (sum caller.Timelin
 	}
 	all := float64(sum.InFlightNs + sum.IdleNs)
 	each := float64(sum.InFlightNs) / float64(max(sum.Calls, 1))
-	if float64(sum.InFlightNs) < least*all || float64(sum.Calls) < chainCalls*float64(sum.ToNs-sum.FromNs)/1e9 ||
-		each < oneAtATime*float64(trip) || each > notQueueing*float64(trip) {
+	overlap, queue := each < degree.NearlyAll*float64(trip), float64(trip) < degree.Most*each
+	if float64(sum.InFlightNs) < least*all || overlap || queue ||
+		float64(sum.Calls) < degree.Many*float64(sum.ToNs-sum.FromNs)/1e9 {
 		return caller.TimelineStep{}
 	}
 	return sum

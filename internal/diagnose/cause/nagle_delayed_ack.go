@@ -4,10 +4,10 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
-	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -27,13 +27,6 @@ const (
 	// Bound: kernel, TCP_DELACK_MIN, 40 ms, less 1 ms for the way.
 	delackMinNs = int64(39e6)
 	delackMaxNs = int64(51e6) // Bound: kernel, TCP_DELACK_MIN and a tick at HZ=100, and 1 ms for the way.
-	// steadyPart: so many of the requests that were late, at least, are late by that. A program that pauses while it
-	// writes a request may pause for any time.
-	// Bound: guess.
-	steadyPart = 0.8
-	// shortTrip: calls that take more than this part of the delay prove nothing by taking about as long.
-	// Bound: guess.
-	shortTrip = 4
 )
 
 // lateRequest is the time of a call from when its request was begun to its arrival. Time when the process at either end
@@ -43,11 +36,6 @@ func lateRequest(a account.Account) int64 {
 		return 0
 	}
 	return a.In(account.Network, account.Out)
-}
-
-// isRequestOnItsWay reports whether a segment is a part of lateRequest.
-func isRequestOnItsWay(s account.Segment) bool {
-	return s.Actor == account.Network && s.State == account.Out
 }
 
 // nagled are the connections whose requests wait for delayed acknowledgements.
@@ -70,8 +58,8 @@ func nagledConns(n *facts.Node, tripNs int64) nagled {
 			delayed[a.Call.Conn]++
 		}
 	}
-	for conn, many := range delayed {
-		if float64(many) >= steadyPart*float64(late[conn]) && g.sockets[conn] != recording.NagleOff {
+	for conn, many := range delayed { // a program that pauses while it writes a request may pause for any time
+		if float64(many) >= degree.NearlyAll*float64(late[conn]) && g.sockets[conn] != recording.NagleOff {
 			g.conns[conn] = true
 		}
 	}
@@ -101,7 +89,7 @@ func explainNagle(n *facts.Node) *Finding {
 	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok {
 		baseline = kept.P50Ns
 	}
-	if baseline*shortTrip >= delackMinNs {
+	if degree.Several*baseline >= delackMinNs {
 		return nil // on a path as slow as that, 40 ms prove nothing
 	}
 	g := nagledConns(n, baseline)
@@ -112,44 +100,40 @@ func explainNagle(n *facts.Node) *Finding {
 		}
 		who[caller.ClientLabel(a.Call.Conn, a.Call.Client)]++
 		ops[a.Call.Op]++
-		return facts.TimesOf(a, isRequestOnItsWay)
+		return facts.TimesOf(a, func(s account.Segment) bool {
+			return s.Actor == account.Network && s.State == account.Out
+		})
 	})
 	if cl.Calls < facts.HealthyMinCalls {
 		return nil
 	}
 	f := finding(n, cl)
-	f.support(recording.SourceTap, float64(cl.Calls), "calls",
-		"%s (%s) arrived 40 ms after they were begun, with nothing retransmitted: %s",
-		ofSlow(cl.Calls, n), ops.List(3), who.List(3))
+	f.support(recording.SourceTap, float64(cl.Calls), "calls", "%s (%s) arrived 40 ms after they were begun, with "+
+		"nothing retransmitted: %s", ofSlow(cl.Calls, n), ops.List(3), who.List(3))
 	if seen := g.seen(); seen > 0 {
-		f.support(recording.SourceTap, float64(seen), "connections",
-			"of %s of these calls %d have no TCP_NODELAY: the kernel of the client holds small pieces back",
-			counted(len(g.conns), "connection"), seen)
+		f.support(recording.SourceTap, float64(seen), "connections", "of %s of these calls %d have no TCP_NODELAY: "+
+			"the kernel of the client holds small pieces back", counted(len(g.conns), "connection"), seen)
 	} else {
 		f.doubt(recording.SourceTap, 0, "",
 			"whether these clients set TCP_NODELAY was not seen: they run on other hosts")
 	}
 	f.weighACKs(n, int64(cl.Calls))
-	if d, ok := mainthread.DemandOf(n); ok && d.Measured && d.Total() < maxIdleDemand {
-		f.support(d.Source, d.Total(), "of the time",
-			"the server was busy only %.0f %% of the time: it did not make them wait", d.Total()*100)
-	}
 	f.FixSteps = nagleFix(who)
 	return f
 }
 
 func nagleFix(who facts.NameCounts) []remedy.Step {
-	return []remedy.Step{{
-		ID: "tcp-nodelay", Kind: remedy.Setting, Option: "TCP_NODELAY", To: "1", Restart: "the application",
-		Where: "the sockets of the clients, and of proxies on the path",
-		Text: fmt.Sprintf("On the connections of %s: Lettuce before 6.0 SocketOptions.tcpNoDelay(true), redis-rs "+
-			"set_tcp_nodelay, rueidis without DisableTCPNoDelay, in C setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, …). "+
-			"Most other libraries set it", format.Name(who.List(2))),
-	}, {
-		ID: "one-write", Kind: remedy.Change, Or: true, Restart: "the application",
-		Text: "Write a whole request at once (a buffered writer with one flush, or writev): then no piece waits for " +
-			"another",
-	}}
+	return []remedy.Step{
+		{
+			ID: "tcp-nodelay", Kind: remedy.Setting, Option: "TCP_NODELAY", To: "1", Restart: "the application",
+			Where: "the sockets of the clients, and of proxies on the path",
+			Text: fmt.Sprintf("On the connections of %s: Lettuce before 6.0 SocketOptions.tcpNoDelay(true), redis-rs "+
+				"set_tcp_nodelay, rueidis without DisableTCPNoDelay, in C setsockopt with TCP_NODELAY. "+
+				"Most other libraries set it", format.Name(who.List(2))),
+		},
+		orElse(inApplication("one-write", "Write a whole request at once (a buffered writer with one flush, or "+
+			"writev): then no piece waits for another")),
+	}
 }
 
 // weighACKs compares such calls with the delayed acknowledgements that the server's network namespace sent.
@@ -159,13 +143,11 @@ func (f *Finding) weighACKs(n *facts.Node, calls int64) {
 	case len(acks) == 0:
 		f.doubt(recording.SourceHost, 0, "", "whether the server's host delayed acknowledgements was not seen")
 	case acks.Growth() >= float64(calls)/2:
-		f.support(recording.SourceHost, acks.Growth(), "segments",
-			"the server's network namespace sent %s (DelayedACKs) for %d such calls",
-			counted(acks.Growth(), "delayed acknowledgement"), calls)
+		f.support(recording.SourceHost, acks.Growth(), "segments", "the server's network namespace sent %s "+
+			"(DelayedACKs) for %d such calls", counted(acks.Growth(), "delayed acknowledgement"), calls)
 	default:
-		f.doubt(recording.SourceHost, acks.Growth(), "segments",
-			"the server's network namespace sent only %s for %d such calls",
-			counted(acks.Growth(), "delayed acknowledgement"), calls)
+		f.doubt(recording.SourceHost, acks.Growth(), "segments", "the server's network namespace sent only %s for %d "+
+			"such calls", counted(acks.Growth(), "delayed acknowledgement"), calls)
 		f.weaken(len(f.Against)) // two where the sockets were not seen, too
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -33,9 +34,8 @@ const (
 	// second for a busy machine. Lettuce and PHP wait 60 s by default, which no user request survives either.
 	// Bound: library, 5 s of go-redis, redis-py and StackExchange.Redis, and a second.
 	timeoutsEndBy = int64(6e9)
-	// stillAnswers: the server answered a call within this time before the end of the watch; it was asked each second.
-	// Bound: slowpath, three times PollIntervalNs.
-	stillAnswers = int64(3e9)
+	// stillAnswers: the server answered a call within this time before the end of the watch.
+	stillAnswers = int64(degree.Several * facts.PollIntervalNs)
 )
 
 // hang is a connection with a caller that still waits for a reply at the end of the watch.
@@ -129,13 +129,11 @@ func explainNoTimeout(n *facts.Node) *Finding {
 	f.support(worst.source, float64(len(hangs)), "connections",
 		"%s still waiting for a reply at the end of the watch, the longest for %s (%s), never given up: %s",
 		counted(len(hangs), "connection"), format.Brief(worst.waitNs), worst.client, who.List(3))
-	f.support(worst.source, float64(worst.waitNs), "ns",
-		"that is longer than the default timeouts of client libraries (2 to %s; Lettuce and PHP 60 s)",
-		format.Brief(timeoutsEndBy-1e9))
+	f.support(worst.source, float64(worst.waitNs), "ns", "that is longer than the default timeouts of client "+
+		"libraries (2 to %s; Lettuce and PHP 60 s)", format.Brief(timeoutsEndBy-1e9))
 	if again >= connection.UnansweredRetransmits {
-		f.support(worst.source, float64(again), "times",
-			"the request was retransmitted %d times, at doubling intervals, without an acknowledgement: TCP "+
-				"gives up after about 15 minutes (tcp_retries2)", again)
+		f.support(worst.source, float64(again), "times", "the request was retransmitted %d times, at doubling "+
+			"intervals, without an acknowledgement: TCP gives up after about 15 minutes (tcp_retries2)", again)
 	} else {
 		f.support(worst.source, 0, "",
 			"the request was acknowledged, so TCP has nothing to retransmit: without a timeout it waits for ever")

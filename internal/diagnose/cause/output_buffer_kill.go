@@ -28,9 +28,8 @@ func explainOutputKill(n *facts.Node) *Finding {
 	f := &Finding{Of: n.Ledger.Calls(), Samples: int(k.Count), Grade: Counted}
 	f.loseBeside(n, facts.LostSilent, k.Count/(k.Count+clients), facts.HealthyMaxNs)
 	if k.Counted {
-		f.support(recording.SourceServer, k.Count, "clients",
-			"the server closed %s at client-output-buffer-limit (client_output_buffer_limit_disconnections)",
-			counted(k.Count, "client"))
+		f.support(recording.SourceServer, k.Count, "clients", "the server closed %s at client-output-buffer-limit "+
+			"(client_output_buffer_limit_disconnections)", counted(k.Count, "client"))
 	} else {
 		f.Grade = Inferred
 		f.doubt(recording.SourceServer, 0, "",
@@ -56,9 +55,8 @@ func explainOutputKill(n *facts.Node) *Finding {
 
 func (f *Finding) supportOutputLimit(n *facts.Node, k OutputKills) {
 	if l := k.Limit; l.Class != "" {
-		f.support(recording.SourceServer, float64(l.Hard), "bytes",
-			"client-output-buffer-limit %s: at %s, or %s for %d s", l.Class, format.Bytes(l.Hard), format.Bytes(l.Soft),
-			l.SoftSeconds)
+		f.support(recording.SourceServer, float64(l.Hard), "bytes", "client-output-buffer-limit %s: at %s, or %s for "+
+			"%d s", l.Class, format.Bytes(l.Hard), format.Bytes(l.Soft), l.SoftSeconds)
 	}
 	if c := k.Largest; c.OMem > 0 {
 		f.support(recording.SourceServer, float64(c.OMem), "bytes",
@@ -66,9 +64,8 @@ func (f *Finding) supportOutputLimit(n *facts.Node, k OutputKills) {
 			outputClass(c), format.Bytes(c.OMem), format.Name(c.Cmd))
 	}
 	if k.MostBytes > 0 {
-		f.support(recording.SourceServer, k.MostBytes, "bytes",
-			"the largest output buffer of a client had %s (client_recent_max_output_buffer)",
-			format.Bytes(int64(k.MostBytes)))
+		f.support(recording.SourceServer, k.MostBytes, "bytes", "the largest output buffer of a client had %s "+
+			"(client_recent_max_output_buffer)", format.Bytes(int64(k.MostBytes)))
 	}
 	if syncs := n.Growth(series.SyncFull); syncs > 0 {
 		f.support(recording.SourceServer, syncs, "", "meanwhile replicas synchronised from the start %s (sync_full)",
@@ -82,21 +79,21 @@ func outputFix(n *facts.Node, l OutputLimit) []remedy.Step {
 		Risking("each client that does not read may take so much memory")
 	switch l.Class {
 	case pubSubClients:
-		return []remedy.Step{{
-			ID: "read-at-once", Kind: remedy.Change, Restart: "the application",
-			Text: "Have the subscriber's connection read by a thread that does nothing else, and handle messages " +
-				"elsewhere, with a bounded queue; or use streams (XREADGROUP), where a slow reader loses nothing",
-		}, raise}
+		return []remedy.Step{
+			inApplication("read-at-once", "Have the subscriber's connection read by a thread that does nothing else, "+
+				"and handle messages elsewhere, with a bounded queue; or use streams (XREADGROUP), where a slow "+
+				"reader loses nothing"),
+			raise,
+		}
 	case replicaClients:
-		return []remedy.Step{raise, {
-			ID: "faster-replica", Kind: remedy.Change,
-			Text: "Look at why the replica is slow to take what the master writes (disk while it loads, bandwidth), " +
-				"and raise repl-backlog-size, so that it need not synchronise from the start",
-		}}
+		return []remedy.Step{
+			raise,
+			change("faster-replica", "Look at why the replica is slow to take what the master writes (disk while it "+
+				"loads, bandwidth), and raise repl-backlog-size, so that it need not synchronise from the start"),
+		}
 	}
-	return []remedy.Step{{
-		ID: "smaller-replies", Kind: remedy.Change, Restart: "the application",
-		Text: "Read less at once: SCAN, HSCAN, pages of LRANGE and ZRANGE, shorter pipelines; subscribers: handle " +
-			"messages on another thread than the one that reads",
-	}}
+	return []remedy.Step{
+		inApplication("smaller-replies", "Read less at once: SCAN, HSCAN, pages of LRANGE and ZRANGE, shorter "+
+			"pipelines; subscribers: handle messages on another thread than the one that reads"),
+	}
 }

@@ -1,18 +1,19 @@
 package cause
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
-	"slowpath/internal/recording/series"
 )
 
 // oversizedPipeline: thousands of commands sent at once, or one command with thousands of keys, are served in a row
@@ -22,16 +23,10 @@ var oversizedPipeline = Cause{
 	Explain: explainOversized,
 }
 
-const (
-	// readBytes is what a server reads at once (PROTO_IOBUF_LEN of server.h): a read of this length was not the last of
-	// its batch.
-	// Bound: server, PROTO_IOBUF_LEN.
-	readBytes = 16 << 10
-	// batchGapNs ends a batch with a full last read: a connection with more input is read again sooner, unless
-	// something else holds the loop, and then that is what matters.
-	// Bound: guess.
-	batchGapNs = int64(250e6)
-)
+// readBytes is what a server reads at once (PROTO_IOBUF_LEN of server.h): a read of this length was not the last of its
+// batch.
+// Bound: server, PROTO_IOBUF_LEN.
+const readBytes = 16 << 10
 
 // batch is what one connection sent at once.
 type batch struct {
@@ -57,7 +52,7 @@ func (b *batch) op() string {
 	if top := b.ops.Top(1); len(top) > 0 {
 		return top[0]
 	}
-	return "?"
+	return "?" // not even its name is known
 }
 
 func (b *batch) take(d recording.ActivityDetail, from, to int64) {
@@ -89,7 +84,7 @@ func batches(n *facts.Node) []*batch {
 		}
 		name, _, _ := strings.Cut(d.Op, " ")
 		multi := d.Args > mainthread.MinOversizedBatch && mainthread.MultiKeyCommands[name]
-		if !d.Sends && (b == nil || multi || b.multi || !b.more || e.TimeNs-b.lastNs() > batchGapNs) {
+		if !d.Sends && (b == nil || multi || b.multi || !b.more || e.TimeNs-b.lastNs() > int64(degree.Long)) {
 			b = &batch{client: d.Client, multi: multi, ops: facts.NameCounts{}}
 			open[d.Client] = b
 			out = append(out, b)
@@ -144,17 +139,14 @@ func explainOversized(n *facts.Node) *Finding {
 		return loggedMulti(n, h)
 	}
 	f := finding(n, h.Claim)
-	f.support(recording.SourceTap, float64(h.Calls), "calls",
-		"%s waited while the server served such batches, up to %s in "+
-			"one call; %d of them are calls of other clients", ofSlow(h.Calls, n), format.Brief(h.MaxNs),
-		others)
+	f.support(recording.SourceTap, float64(h.Calls), "calls", "%s waited while the server served such batches, up to "+
+		"%s in one call; %d of them are calls of other clients", ofSlow(h.Calls, n), format.Brief(h.MaxNs), others)
 	if len(piped) > 0 {
 		f.supportPipelines(piped)
 	}
 	if len(multi) > 0 {
 		f.supportMulti(multi)
 	}
-	f.doubtBatches(n)
 	f.FixSteps = oversizedFix(piped, multi)
 	return f
 }
@@ -177,19 +169,14 @@ func loggedMulti(n *facts.Node, h mainthread.SuspectClaim) *Finding {
 }
 
 func (f *Finding) supportPipelines(piped []*batch) {
-	conns, largest := facts.NameCounts{}, piped[0]
+	conns := facts.NameCounts{}
 	for _, b := range piped {
 		conns[b.who()]++
-		if b.calls > largest.calls {
-			largest = b
-		}
 	}
+	largest := slices.MaxFunc(piped, func(a, b *batch) int { return cmp.Compare(a.calls, b.calls) })
 	f.support(recording.SourceTap, float64(largest.calls), "commands",
 		"pipelines: %s, the largest of %d commands (%s) in %.1f MB, served in %s: %s", facts.TimesText(len(piped)),
 		largest.calls, largest.op(), float64(largest.bytes)/1e6, counted(len(largest.works), "read"), conns.List(3))
-	f.support(recording.SourceTap, float64(largest.longestNs), "ns",
-		"each of their commands is short: the longest read of the largest, with some hundreds of them, took %s",
-		format.Brief(largest.longestNs))
 }
 
 func (f *Finding) supportMulti(multi []*batch) {
@@ -206,34 +193,16 @@ func (f *Finding) supportMulti(multi []*batch) {
 		format.Brief(longest), largest.op(), largest.args-1, conns.List(3))
 }
 
-// doubtBatches says where something else made the loop slow meanwhile.
-func (f *Finding) doubtBatches(n *facts.Node) {
-	h := mainthread.ClaimOfSuspects(n, func(s account.Suspect) bool {
-		return mainthread.KindOf(n, s) == mainthread.KindSlowCommand && s.ArgCount < mainthread.MinOversizedBatch
-	})
-	if h.Ns > 0 && len(h.Suspects) > 0 {
-		f.doubt(h.Suspects[0].Source, float64(h.Calls), "calls",
-			"%s is slow by itself: %s waited for it as well", h.Suspects[0].Command, counted(h.Calls, "slow call"))
-	}
-	if dropped := n.Rec.Of(series.TapDropped, "").Growth(); dropped > 0 {
-		f.doubt(recording.SourceTap, dropped, "reports",
-			"%s of the tap lost: batches may be larger than they seem", counted(dropped, "report"))
-	}
-}
-
 // batchesToReplica takes the batches away from the other callers.
-var batchesToReplica = remedy.Step{
-	ID: "to-a-replica", Kind: remedy.Change, Or: true, Restart: "the application",
-	Text: "Send batch jobs to a replica that only they use, or at quiet hours",
-}
+var batchesToReplica = orElse(inApplication("to-a-replica", "Send batch jobs to a replica that only they use, or at "+
+	"quiet hours"))
 
 func oversizedFix(piped, multi []*batch) []remedy.Step {
 	var parts []string
 	if len(piped) > 0 {
 		parts = append(parts, fmt.Sprintf("Send the pipelines of %s in pieces of some 100 commands, on few "+
 			"connections at a time, and read the replies of each before the next (redis-py pipeline.execute(), Jedis "+
-			"Pipeline.sync(), go-redis Pipelined)",
-			format.Name(piped[0].who())))
+			"Pipeline.sync(), go-redis Pipelined)", format.Name(piped[0].who())))
 	}
 	if len(multi) > 0 {
 		parts = append(parts, fewerKeys(multi[0].op()+" of "+multi[0].who()))
@@ -246,5 +215,5 @@ func fewerKeys(command string) string {
 }
 
 func smallerBatches(text string) remedy.Step {
-	return remedy.Step{ID: "smaller-batches", Kind: remedy.Change, Text: text, Restart: "the application"}
+	return inApplication("smaller-batches", "%s", text)
 }

@@ -11,7 +11,7 @@ func TestOversizedPipeline(t *testing.T) {
 	held := func(reads int64, d recording.ActivityDetail) edge {
 		e := newPath()
 		for i := range int64(6) {
-			at := (i + 1) * 1000 * edgeMs
+			at := (i + 1) * 1500 * edgeMs
 			d.Client, d.Process = pathClient, "batch[9]"
 			for k := range reads {
 				e.worked(at+k*60/reads*edgeMs, 60/reads, d)

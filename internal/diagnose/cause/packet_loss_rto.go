@@ -2,6 +2,7 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/facts/hosts"
@@ -20,10 +21,6 @@ var packetLossRTO = Cause{
 	Explain: explainLoss,
 }
 
-// mostlyBusy: a main thread that is busy for this share of the time keeps calls waiting itself.
-// Bound: guess, M/M/1 at 0.8: four calls are in the system on average.
-const mostlyBusy = 0.8
-
 // probed is how many losses tail loss probes may have found: those that were no duplicates.
 func probed(n *facts.Node) float64 {
 	return max(n.Growth(series.TCPLossProbes)-hosts.SpuriousSegs(n), 0)
@@ -40,8 +37,7 @@ func explainLoss(n *facts.Node) *Finding {
 	// A lost reply is retransmitted by a tail loss probe, or by a timer.
 	back := connection.LostRepliesOf(n)
 	replies := (back.Proven() || l.SeenOnPort && min(l.ServerSegs-hosts.SpuriousSegs(n), l.LostSegs+probed(n)) > 0) &&
-		!overflow &&
-		!(known && d.Total() > mostlyBusy)
+		!overflow && !(known && d.Total() >= facts.SaturatedDemand)
 	match := func(a account.Account, s account.Segment) bool {
 		switch {
 		case s.Actor == account.Network && s.State == account.Retransmit:
@@ -67,19 +63,13 @@ func explainLoss(n *facts.Node) *Finding {
 		if seen.Users.Calls > 0 {
 			how = "seen by the tap, or in TCP_INFO of the probe"
 		}
-		f.support(n.CallSource(), float64(seen.Calls), "calls",
-			"%s had retransmissions (%s), up to %s in one call", ofSlow(seen.Calls, n), how,
-			format.Brief(seen.MaxNs))
+		f.support(n.CallSource(), float64(seen.Calls), "calls", "%s had retransmissions (%s), up to %s in one call",
+			ofSlow(seen.Calls, n), how, format.Brief(seen.MaxNs))
 	}
 	if back.Proven() {
 		f.supportReplies(back)
 	}
-	f.supportRetransmitted(l.Retransmissions)
-	if l.ServerSegs > 0 {
-		f.support(recording.SourceHost, l.ServerSegs, "segments",
-			"the server's namespace retransmitted %.0f of %.0f segments (RetransSegs), %.2f %%", l.ServerSegs,
-			l.OutSegs, 100*l.ServerSegs/max(l.OutSegs, 1))
-	}
+	f.supportRetransmitted(l)
 	if known && d.Source == recording.SourceHost && d.Total() < maxIdleDemand {
 		f.support(recording.SourceHost, d.Total(), "of the time",
 			"the main thread was busy only %.0f %% of the time: the calls did not wait for the server", d.Total()*100)
@@ -92,12 +82,15 @@ func explainLoss(n *facts.Node) *Finding {
 	return f
 }
 
-func (f *Finding) supportRetransmitted(r hosts.Retransmissions) {
-	if all := r.ByServer + r.ByClient; all > 0 {
-		f.support(recording.SourceTap, float64(all), "segments",
-			"on %s the retransmission timer expired, %s at the server, %s at clients of this host, after up to %s",
-			counted(r.Conns, "connection"), facts.TimesText(int(r.ByServer)), facts.TimesText(int(r.ByClient)),
-			format.Brief(r.MaxNs))
+func (f *Finding) supportRetransmitted(l hosts.PacketLoss) {
+	if l.ServerSegs > 0 {
+		f.support(recording.SourceHost, l.ServerSegs, "segments", "the server's namespace retransmitted %.0f of %.0f "+
+			"segments (RetransSegs), %.2f %%", l.ServerSegs, l.OutSegs, 100*l.ServerSegs/max(l.OutSegs, 1))
+	}
+	if r := l.Retransmissions; r.Conns > 0 {
+		f.support(recording.SourceTap, float64(r.ByServer+r.ByClient), "segments", "on %s the retransmission timer "+
+			"expired, %s at the server, %s at clients of this host, after up to %s", counted(r.Conns, "connection"),
+			facts.TimesText(int(r.ByServer)), facts.TimesText(int(r.ByClient)), format.Brief(r.MaxNs))
 	}
 }
 
@@ -107,40 +100,28 @@ func lossOfOthers(n *facts.Node, l hosts.PacketLoss, overflow bool) *Finding {
 	// tcp_send_loss_probe). Where nothing else was retransmitted, no segment is known to be lost, and no call waited
 	// for a timer.
 	probesOnly := n.Growth(series.TCPLossProbes) >= l.ServerSegs
-	if overflow || !l.SeenOnPort || probesOnly || l.TimerSegs == 0 || l.LostSegs < lossSegments ||
-		l.LostSegs < lossShare*l.OutSegs {
+	if overflow || !l.SeenOnPort || probesOnly || l.TimerSegs == 0 || l.LostSegs < degree.Many {
 		return nil
 	}
 	callNs := connection.ConnectionCostOf(n).CallNs
 	waited, served := l.TimerSegs*float64(hosts.RTOMinNs), n.Growth(series.TotalCommandsProcessed)*float64(callNs)
 	f := &Finding{Of: n.Ledger.Calls()}
 	f.loseBeside(n, facts.LostWaiting, waited/(waited+served), hosts.RTOMinNs)
-	f.support(recording.SourceHost, l.ServerSegs, "segments",
-		"the server's namespace retransmitted %.0f of %.0f segments (RetransSegs), %.2f "+
-			"%%; some on connections at the server's port", l.ServerSegs, l.OutSegs, 100*l.ServerSegs/max(l.OutSegs, 1))
-	f.supportRetransmitted(l.Retransmissions)
+	f.supportRetransmitted(l)
 	f.weighAcks(n)
 	f.doubt(recording.SourceProbe, 0, "segments", "the probe's own connections lost nothing")
 	if l.UnansweredSegs > 0 {
-		f.doubt(recording.SourceHost, l.UnansweredSegs, "segments",
-			"%.0f more were retransmitted again and again on connections where nothing came back: those "+
-				"are dead, which is no loss of single packets", l.UnansweredSegs)
+		f.doubt(recording.SourceHost, l.UnansweredSegs, "segments", "%.0f more were retransmitted again and again on "+
+			"connections where nothing came back: those are dead, which is no loss of single packets", l.UnansweredSegs)
 	}
 	if limited := hosts.WindowLimitedNs(n); limited > 0 && l.LostSegs < l.ServerSegs {
-		f.doubt(recording.SourceHost, l.ServerSegs-l.LostSegs, "segments",
-			"%.0f of these were not lost, and receivers kept their window closed for up to %s "+
-				"(TCP_INFO rwnd_limited): some are window probes", l.ServerSegs-l.LostSegs,
-			format.Brief(int64(limited)))
+		f.doubt(recording.SourceHost, l.ServerSegs-l.LostSegs, "segments", "%.0f of these were not lost, and "+
+			"receivers kept their window closed for up to %s (TCP_INFO rwnd_limited): some are window probes",
+			l.ServerSegs-l.LostSegs, format.Brief(int64(limited)))
 	}
 	f.FixSteps = lossFix(n)
 	return f
 }
-
-// Bounds of loss without a slow call of the probe: a healthy network loses less than one segment in a thousand.
-const (
-	lossShare    = 0.001 // Bound: guess.
-	lossSegments = 10    // Bound: guess.
-)
 
 // lossFix finds the loss first: all else only makes it cheaper.
 func lossFix(n *facts.Node) []remedy.Step {
@@ -156,20 +137,19 @@ func lossFix(n *facts.Node) []remedy.Step {
 		rto.Text = "Until then, where round trips take less than 1 ms: rto_min 20ms in the route between the hosts, " +
 			"at both ends (ip route change), so that a loss costs 20 ms instead of 200 ms"
 	}
-	return []remedy.Step{{
-		ID: "find-the-loss", Kind: remedy.Change,
-		Text: "Find where packets get lost, and end that: ethtool -S of the cards (drop, err, allowance), ip -s " +
-			"link, nft list ruleset and conntrack -S at both ends; in a cloud the instance's allowances of bandwidth " +
-			"and packets per second",
-	}, rto}
+	return []remedy.Step{
+		change("find-the-loss", "Find where packets get lost, and end that: ethtool -S of the cards (drop, err, "+
+			"allowance), ip -s link, nft list ruleset and conntrack -S at both ends; in a cloud the instance's "+
+			"allowances of bandwidth and packets per second"),
+		rto,
+	}
 }
 
 // doubtLoss says where lost replies are inferred, and where only new connections lost segments.
 func (f *Finding) doubtLoss(n *facts.Node, cl, seen facts.Claim) {
 	if cl.Ns > 2*seen.Ns {
-		f.doubt(recording.SourceProbe, float64(cl.Calls-seen.Calls), "calls",
-			"in most of these calls the caller's socket retransmitted nothing: that the "+
-				"reply was lost follows from the server's counters")
+		f.doubt(recording.SourceProbe, float64(cl.Calls-seen.Calls), "calls", "in most of these calls the caller's "+
+			"socket retransmitted nothing: that the reply was lost follows from the server's counters")
 	}
 	if b := connection.AcceptQueueOf(n); b.FreshRetransmitted > 0 && b.KeptRetransmitted == 0 && cl.Ns <= 2*seen.Ns {
 		f.doubt(recording.SourceProbe, float64(b.FreshRetransmitted), "connections",
@@ -182,23 +162,20 @@ func (f *Finding) doubtLoss(n *facts.Node, cl, seen facts.Claim) {
 func (f *Finding) weighAcks(n *facts.Node) {
 	a := hosts.AcknowledgementsOf(n)
 	if a.Retransmitted > 0 {
-		f.support(recording.SourceTap, float64(a.Retransmitted), "replies",
-			"%s to clients at other addresses acknowledged late, up to %s after the send, "+
-				"with retransmissions meanwhile",
+		f.support(recording.SourceTap, float64(a.Retransmitted), "replies", "%s to clients at other addresses "+
+			"acknowledged late, up to %s after the send, with retransmissions meanwhile",
 			counted(a.Retransmitted, "reply", "replies"), format.Brief(a.MaxRetransmittedNs))
 	}
 	if a.Other > a.Retransmitted {
-		f.doubt(recording.SourceTap, float64(a.Other), "replies",
-			"%s to clients at other addresses acknowledged late with nothing retransmitted, "+
-				"the worst %s after the send, with %d bytes in flight to %s: a slow or queueing path, or a client's "+
-				"host",
-			counted(a.Other, "reply", "replies"), format.Brief(a.MaxOtherNs), a.OtherBytes, a.OtherClient)
+		f.doubt(recording.SourceTap, float64(a.Other), "replies", "%s to clients at other addresses acknowledged late "+
+			"with nothing retransmitted, the worst %s after the send, with %d bytes in flight to %s: a slow or "+
+			"queueing path, or a client's host", counted(a.Other, "reply", "replies"), format.Brief(a.MaxOtherNs),
+			a.OtherBytes, a.OtherClient)
 	}
 }
 
 func (f *Finding) supportReplies(r connection.LostReplies) {
-	f.support(recording.SourceTap, float64(r.Late), "replies",
-		"%s arrived at least %s after the server had sent them, up to %s; %d of them right after one end "+
-			"retransmitted: they were lost on the way to the caller",
+	f.support(recording.SourceTap, float64(r.Late), "replies", "%s arrived at least %s after the server had sent "+
+		"them, up to %s; %d of them right after one end retransmitted: they were lost on the way to the caller",
 		counted(r.Late, "reply", "replies"), format.Brief(hosts.MinTimeoutNs), format.Brief(r.MaxNs), r.Retransmitted)
 }

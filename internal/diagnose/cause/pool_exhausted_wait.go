@@ -1,10 +1,10 @@
 package cause
 
 import (
-	"fmt"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -13,7 +13,6 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
-	"slowpath/internal/source/profile/stacks"
 )
 
 // poolExhaustedWait: all connections of the pool are in use all the time, and calls wait inside the client before they
@@ -33,16 +32,10 @@ var poolExhaustedWait = Cause{
 	Whole:   poolWaitSeen,
 }
 
-// Bounds of a pool that callers wait for.
-const (
-	// poolConns: a single connection that is always in use is a program that makes one call after the other.
-	// Bound: arithmetic, more than one.
-	poolConns = 2
-	// waitLong: times the call itself: from then on callers lose more in the pool than at the server.
-	// Bound: majority, of what a caller waits, in the pool and at the server.
-	waitLong = 1.0
-	overlaps = 1.3 // calls in flight on a busy connection: a pool gives it to one caller at a time. Bound: guess.
-)
+// overlaps calls in flight on a busy connection, and more, share it; a pool gives it to one caller at a time. On a
+// connection that is busy for 43 % of the time, calls that come at random overlap so much.
+// Bound: guess, 1.15 was seen of a pool; the pools of all libraries (slowpath lab matrix) would measure it.
+const overlaps = 1.3
 
 // mostBusy bounds a queue that would grow for ever.
 // Bound: arithmetic, a guard of a division.
@@ -83,7 +76,6 @@ func explainPoolWait(n *facts.Node) *Finding {
 	var worst connection.PoolUse
 	var waiting float64 // seconds of waiting per second
 	var mostLost, worstLonger float64
-	var found []*caller.Caller
 	for _, c := range callers {
 		u, ok := connection.PoolUseOf(n, c)
 		if _, seen := hosts.LibraryWaitsOf(n.Case, c.PID); !ok || seen { // and it hardly waits
@@ -91,7 +83,9 @@ func explainPoolWait(n *facts.Node) *Finding {
 		}
 		each := float64(u.CallNs) / 1e9
 		many := servesMany(n, u, inFlight)
-		if len(u.Used) < poolConns || hadMore(u) || waits(u) < waitLong || mainthread.ClientTools[c.Comm] ||
+		// A single connection that is always in use is a program that makes one call after the other, and a pool gives
+		// one to one caller at a time. Callers that wait for less than a call takes lose more at the server.
+		if len(u.Used) < 2 || hadMore(u) || waits(u) < 1 || mainthread.ClientTools[c.Comm] ||
 			slowShare(n, c) >= minSlowShare || (inFlight > overlaps || connection.OneThreadEach(n, u)) && !many {
 			continue
 		}
@@ -102,7 +96,6 @@ func explainPoolWait(n *facts.Node) *Finding {
 		}
 		lost := u.CallsPerSecond * each * longer
 		waiting += lost
-		found = append(found, c)
 		if lost > mostLost {
 			worst, worstLonger, mostLost = u, longer, lost
 		}
@@ -127,10 +120,6 @@ func explainPoolWait(n *facts.Node) *Finding {
 		f.doubt(recording.SourceTap, float64(fresh), "connections",
 			"it opened %s during the watch: its pool may have room", counted(fresh, "connection"))
 	}
-	if len(found) > 1 {
-		f.support(recording.SourceTap, float64(len(found)), "processes",
-			"%d processes do so: %s", len(found), caller.CallerNames(found))
-	}
 	f.supportWaiters(n, worst, inFlight, waitNs)
 	f.FixSteps = poolWaitFix(n, worst)
 	return f
@@ -141,21 +130,9 @@ func explainPoolWait(n *facts.Node) *Finding {
 // any time is no pool: there few calls are sent right after a reply.
 func servesMany(n *facts.Node, u connection.PoolUse, inFlight float64) bool {
 	served, each := connection.ServedThreads(n, u), max(inFlight, 1)
-	return served >= minServed && float64(served) >= servedTimes*each*float64(len(u.Used)) &&
-		u.PromptShare*each >= mostPrompt
+	return served >= degree.Many && // an event loop wakes some threads of its own runtime, too
+		degree.Most*float64(served) >= each*float64(len(u.Used)) && u.PromptShare*each >= degree.Most
 }
-
-const (
-	// servedTimes: with calls in flight on all connections all the time, half of the threads at least wait for one.
-	// Bound: majority, of the threads.
-	servedTimes = 2
-	// minServed: an event loop wakes some threads of its own runtime, too.
-	// Bound: guess.
-	minServed = 8
-	// mostPrompt of the times that something is sent, it is sent as soon as the connection is free.
-	// Bound: majority, of these times.
-	mostPrompt = 0.5
-)
 
 // supportWaiters says how long calls wait, and whether threads were seen for which a pool works. Else workers may have
 // connections of their own.
@@ -164,10 +141,9 @@ func (f *Finding) supportWaiters(n *facts.Node, u connection.PoolUse, inFlight f
 		f.support(recording.SourceTap, float64(waitNs), "ns",
 			"at %s calls per second that come at random, such a pool makes them wait about %s before they are sent "+
 				"(Erlang C)", format.Rounded(u.CallsPerSecond), format.Brief(waitNs))
-		f.doubt(recording.SourceTap, 0, "",
-			"as many workers as connections, each making one call after the other, look the same: then "+
-				"no call waits. The pool's own counters show it: go-redis PoolStats().WaitCount, "+
-				"redigo Stats().WaitCount, Jedis getNumWaiters()")
+		f.doubt(recording.SourceTap, 0, "", "as many workers as connections, each making one call after the other, "+
+			"look the same: then no call waits. The pool's own counters show it: go-redis PoolStats().WaitCount, "+
+			"redigo Stats().WaitCount, Jedis getNumWaiters()")
 		return
 	}
 	f.Grade, f.Samples = Seen, int(u.CallsPerSecond*n.Seconds())
@@ -224,13 +200,6 @@ func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 	f.Grade = Counted
 	f.supportWait(w)
 	f.supportPoolTime(c, w)
-	if n, ok := w.App.Waits(func(m stacks.Meaning) bool {
-		return m.State == stacks.Reply || m.State == stacks.Send
-	}); ok {
-		f.support(recording.SourceProfile, float64(n.Count), w.App.ThreadNoun(),
-			"%s: meanwhile %d send, or wait for a reply: that many connections are in use", w.App.DisplayName(),
-			n.Count)
-	}
 	f.Evidence = append(f.Evidence, rest...)
 	return f
 }
@@ -250,29 +219,11 @@ func (f *Finding) supportPoolTime(c *facts.Case, w hosts.ThreadWait) {
 			"(Little's law)", format.Rounded(w.Mean), format.Rounded(perSecond), least, format.Brief(ns))
 }
 
-// Bounds of connections that threads queue for.
-const (
-	// heldOver so many calls a connection is more than lent for one.
-	// Bound: arithmetic, more than one.
-	heldOver = 2
-	// keptOfWait is the least part of a wait that is worth to be avoided.
-	// Bound: guess.
-	keptOfWait   = 0.05
-	minHandovers = 30 // fewer are chance. Bound: guess.
-	// minHandoverShare of the turns of each connection: a pool with a free one gives that, and wakes nobody.
-	// Bound: majority, of the turns.
-	minHandoverShare = 0.5
-	// someHandovers of the turns are hand-overs where calls wait for a pool that has a free connection at times.
-	// Bound: guess, half of the above.
-	someHandovers = 0.25
-)
-
 // queuesForConns reports whether the threads of a process queue for its connections: nearly each time another thread
 // uses one, it had slept until the one before gave it back, and had waited longer than calls take, and long enough
 // to be noticed. Where slow calls are what keeps the connections in use, more connections would not help.
 func queuesForConns(n *facts.Node, h caller.Handovers) bool {
-	return h.Handed >= minHandovers && h.MinShare >= someHandovers &&
-		h.WaitedNs/h.Handed >= waitLong*h.InFlightNs/h.Calls &&
+	return h.Handed >= degree.Many && h.MinShare >= degree.Part && h.WaitedNs/h.Handed >= h.InFlightNs/h.Calls &&
 		n.LossNoticed(int64(h.WaitedNs/h.Handed), h.WaitedNs) &&
 		slowShare(n, h.Caller)*float64(h.Caller.InFlightNs()) < minSlowShare*(h.InFlightNs+h.KeptNs)
 }
@@ -289,9 +240,8 @@ func explainLibraryWaits(n *facts.Node, callers []*caller.Caller) *Finding {
 		if !ok {
 			continue
 		}
-		always := float64(w.WaitedNs) >= waitLong*float64(w.CallsNs) &&
-			n.LossNoticed(w.WaitedNs/w.Calls, float64(w.WaitedNs))
-		if w.Longer < minHandovers || !always && !slow.Matters() || slowShare(n, c) >= minSlowShare {
+		always := w.WaitedNs >= w.CallsNs && n.LossNoticed(w.WaitedNs/w.Calls, float64(w.WaitedNs))
+		if w.Longer < degree.Many || !always && !slow.Matters() || slowShare(n, c) >= minSlowShare {
 			continue
 		}
 		waited += float64(w.WaitedNs)
@@ -311,8 +261,6 @@ func explainLibraryWaits(n *facts.Node, callers []*caller.Caller) *Finding {
 		"%s has %s: its goroutines waited in the pool of their client library for %s on average before a call (at "+
 			"most %s); a call takes %s", of.Name, counted(of.Conns, "connection"), format.Brief(mean),
 		format.Brief(worst.WaitedMaxNs), format.Brief(worst.CallsNs/worst.Calls))
-	f.support(recording.SourceTap, float64(worst.Longer), "calls", "%d of %d calls took less than the wait before them",
-		worst.Longer, worst.Calls)
 	f.support(recording.SourceTap, atATime, "goroutines", "%.1f of its goroutines waited for a connection at a time",
 		atATime)
 	f.FixSteps = append(largerPool(n, of.Caller, of.Conns+int(atATime)+1, "at least that many are needed at a time"),
@@ -327,7 +275,7 @@ func explainHandovers(n *facts.Node, callers []*caller.Caller) *Finding {
 	slow := n.InStateOf(account.App, account.PoolWait)
 	for _, c := range callers {
 		h, ok := caller.HandoversOf(n, c)
-		if !ok || !queuesForConns(n, h) || h.MinShare < minHandoverShare && !slow.Matters() {
+		if !ok || !queuesForConns(n, h) || h.MinShare < degree.Most && !slow.Matters() {
 			continue
 		}
 		waited += h.WaitedNs
@@ -349,10 +297,9 @@ func explainHandovers(n *facts.Node, callers []*caller.Caller) *Finding {
 		"%s has %s: threads that got one had slept for %s on average (at most %s), until the thread that used it "+
 			"before woke them; a call takes %s", worst.Name, counted(worst.Conns, "connection"), format.Brief(mean),
 		format.Brief(int64(worst.LongestNs)), format.Brief(call))
-	f.support(recording.SourceTap, worst.Handed, "turns",
-		"of %.0f times that another thread used a connection than before, %.0f were such hand-overs", worst.Turns,
-		worst.Handed)
-	if worst.MinShare < minHandoverShare {
+	f.support(recording.SourceTap, worst.Handed, "turns", "of %.0f times that another thread used a connection than "+
+		"before, %.0f were such hand-overs", worst.Turns, worst.Handed)
+	if worst.MinShare < degree.Most {
 		f.weaken(2)
 		f.doubt(recording.SourceTap, worst.MinShare, "of the turns",
 			"the other turns found the connection free; where threads give each other work, they wake each other, too")
@@ -360,25 +307,17 @@ func explainHandovers(n *facts.Node, callers []*caller.Caller) *Finding {
 	// by Little's law; a thread that was woken too late for the connection sleeps again, and only the last sleep counts
 	f.support(recording.SourceTap, worst.WaitedNs/1e9/n.Seconds(), "threads",
 		"at least %.1f of its threads waited for a connection at a time", worst.WaitedNs/1e9/n.Seconds())
-	if calls := worst.Calls / worst.Turns; calls >= heldOver {
-		f.support(recording.SourceTap, calls, "calls",
-			"a thread makes %.0f calls on average before another one gets its connection: a transaction, or a "+
-				"connection that is kept for a request", calls)
-	}
 	if code, known := hosts.HolderCode(n, worst.PID); known {
-		f.support(recording.SourceProfile, float64(code.In), "samples",
-			"in %d of %d samples meanwhile the thread that gave it back was in %s", code.In, code.Samples,
-			format.Name(code.Text()))
+		f.support(recording.SourceProfile, float64(code.In), "samples", "in %d of %d samples meanwhile the thread "+
+			"that gave it back was in %s", code.In, code.Samples, format.Name(code.Text()))
 	}
-	if kept > call && float64(kept) >= keptOfWait*float64(mean) {
+	if kept > call {
 		f.IndependentOf = []string{"pool-test-on-borrow"} // work keeps the connections in use, not calls
 		f.support(recording.SourceTap, float64(kept), "ns",
 			"a thread keeps its connection for %s after its last reply", format.Brief(kept))
-		f.FixSteps = append(f.FixSteps, remedy.Step{
-			ID: "return-before-other-work", Kind: remedy.Change, Restart: "the application",
-			Text: fmt.Sprintf("Give the connection back before the other work: it is kept for %s after the last "+
-				"reply, and a call takes %s", format.Brief(kept), format.Brief(call)),
-		})
+		f.FixSteps = append(f.FixSteps, inApplication("return-before-other-work", "Give the connection back before "+
+			"the other work: it is kept for %s after the last reply, and a call takes %s", format.Brief(kept),
+			format.Brief(call)))
 	}
 	size := worst.Conns + int(worst.WaitedNs/1e9/n.Seconds()) + 1
 	f.FixSteps = append(f.FixSteps, largerPool(n, worst.Caller, size, "at least that many are needed at a time")...)

@@ -15,10 +15,7 @@ import (
 // poolWaitFix is what helps where connections are always in use.
 func poolWaitFix(n *facts.Node, u connection.PoolUse) []remedy.Step {
 	inUse := u.CallsPerSecond * float64(u.CallNs) / 1e9
-	size := int(inUse*2) + 2
-	if twice := 2 * len(u.Used); twice > size {
-		size = twice
-	}
+	size := 2 * max(int(inUse)+1, len(u.Used))
 	return append(largerPool(n, u.Caller, size, fmt.Sprintf("%s calls per second of %s keep %.1f connections in "+
 		"use; twice that leaves room for bursts", format.Rounded(u.CallsPerSecond), format.Brief(u.CallNs), inUse)),
 		holdForLessTime)
@@ -28,27 +25,21 @@ func poolWaitFix(n *facts.Node, u connection.PoolUse) []remedy.Step {
 func largerPool(n *facts.Node, of *caller.Caller, size int, why string) []remedy.Step {
 	steps := remedy.Steps(n, remedy.LargerPool, remedy.Values{"connections": size}, of)
 	if len(steps) == 0 {
-		return []remedy.Step{{
-			ID: string(remedy.LargerPool), Kind: remedy.Change, Restart: "the application",
-			Text: fmt.Sprintf("Let the pool have %d connections: %s", size, why),
-		}}
+		return []remedy.Step{
+			inApplication(string(remedy.LargerPool), "Let the pool have %d connections: %s", size, why),
+		}
 	}
 	return because(steps, why)
 }
 
 // holdForLessTime is what helps without a larger pool.
-var holdForLessTime = remedy.Step{
-	ID: "hold-for-less-time", Kind: remedy.Change, Restart: "the application",
-	Text: "Hold connections for less time: pipelines and MGET instead of single calls; no blocking commands (BLPOP, " +
-		"XREAD BLOCK) from the same pool",
-}
+var holdForLessTime = inApplication("hold-for-less-time", "Hold connections for less time: pipelines and MGET instead "+
+	"of single calls; no blocking commands (BLPOP, XREAD BLOCK) from the same pool")
 
 // poolSeenFix is what helps where goroutines or threads were seen waiting for a connection.
 func poolSeenFix(w hosts.ThreadWait) []remedy.Step {
-	size := remedy.Step{
-		ID: string(remedy.LargerPool), Kind: remedy.Change, Restart: "the application",
-		Text: fmt.Sprintf("Size the pool for the waiting callers: %d are in calls at a time", w.Calls),
-	}
+	size := inApplication(string(remedy.LargerPool), "Size the pool for the waiting callers: %d are in calls at a time",
+		w.Calls)
 	if option, ok := remedy.StepOf(remedy.PoolSizeOption, strings.ToLower(w.Meaning.Library)); ok {
 		size.Text += ". " + option.Sentence()
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -20,10 +21,6 @@ var poolIdleReapRedial = Cause{
 	Explain: explainIdleReap,
 }
 
-// limitNear: bounds that differ by at most this share of the greater are one value.
-// Bound: guess.
-const limitNear = 0.1
-
 func explainIdleReap(n *facts.Node) *Finding {
 	callers := caller.Callers(n)
 	sum := connection.SumRedials(slices.DeleteFunc(connection.PoolRedials(n, callers),
@@ -39,31 +36,16 @@ func explainIdleReap(n *facts.Node) *Finding {
 	f.Samples = sum.Count
 	idle := caller.PercentilesOf(most.Closed, func(k *caller.Conn) int64 { return k.IdleNs })
 	work := caller.PercentilesOf(most.Closed, (*caller.Conn).AppCalls)
-	f.support(recording.SourceTap, float64(idle.P10), "ns",
-		"%s closed %s, each after %s to %s without a call (median %s): an idle limit of %s", most.Name,
-		counted(len(most.Closed), "idle connection"), format.Brief(idle.P10), format.Brief(idle.P90),
-		format.Brief(idle.Median),
-		limitText(limit(most)))
-	f.support(recording.SourceTap, float64(len(most.Dialled)), "connections",
-		"%d of %d connections that it opened had their first call right after the handshake: a caller waited for them",
-		len(most.Dialled), len(most.Opened()))
-	f.supportOpening(most)
-	f.support(recording.SourceTap, float64(work.Median), "calls",
-		"each made %s; %s has up to %s open at once, and makes %s calls per second", counted(work.Median, "call"),
-		most.Name, counted(most.MaxConcurrent(), "connection"),
-		format.Rounded(float64(most.AppCalls())/n.Seconds()))
-	if len(sum.Callers) > 1 {
-		f.support(recording.SourceTap, float64(len(sum.Callers)), "processes",
-			"%d processes do so: %s", len(sum.Callers), caller.CallerNames(sum.Callers))
-	}
+	f.support(recording.SourceTap, float64(idle.P10), "ns", "%s closed %s, each after %s to %s without a call (median "+
+		"%s): an idle limit of %s", most.Name, counted(len(most.Closed), "idle connection"), format.Brief(idle.P10),
+		format.Brief(idle.P90), format.Brief(idle.Median), limitText(limit(most)))
+	f.supportDialled(most)
+	f.support(recording.SourceTap, float64(work.Median), "calls", "each made %s; %s has up to %s open at once, and "+
+		"makes %s calls per second", counted(work.Median, "call"), most.Name,
+		counted(most.MaxConcurrent(), "connection"), format.Rounded(float64(most.AppCalls())/n.Seconds()))
 	if spare := most.SpareShare(); spare > 0 {
-		f.doubt(recording.SourceTap, spare, "of them",
-			"during %.0f %% of the dials another connection of this process was idle: it may have several pools",
-			spare*100)
-	}
-	if t, ok := n.Config("timeout"); ok && t != "0" {
-		f.doubt(recording.SourceServer, 0, "",
-			"the server closes idle connections itself after %s s (timeout), but the client closed these", t)
+		f.doubt(recording.SourceTap, spare, "of them", "during %.0f %% of the dials another connection of this "+
+			"process was idle: it may have several pools", spare*100)
 	}
 	f.doubtRemote(most.Caller)
 	f.blameLoads(n, sum.Callers...)
@@ -103,7 +85,7 @@ func limitText(atLeast, atMost int64) string {
 	switch {
 	case 2*atLeast < atMost:
 		return "at most " + format.Brief(atMost)
-	case float64(atMost-atLeast) <= limitNear*float64(atMost):
+	case float64(atLeast) >= degree.NearlyAll*float64(atMost):
 		return "about " + format.Brief((atLeast+atMost)/2)
 	}
 	return format.Brief(atLeast) + " to " + format.Brief(atMost)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -11,7 +12,6 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
-	"slowpath/internal/recording/series"
 	"slowpath/internal/source/profile/stacks"
 )
 
@@ -45,34 +45,23 @@ func explainLeak(n *facts.Node) *Finding {
 	if f == nil {
 		return nil
 	}
+	left := ", and never closed"
+	if len(worst.GCSweeps) > 0 {
+		left = ""
+	}
 	f.support(recording.SourceTap, float64(len(worst.Leaked)), "connections",
 		"%s opened %s right before calls while its other ones were idle: %d of those were never used again%s",
-		worst.Name, counted(len(worst.Dialled), "connection"), len(worst.Leaked), left(worst))
+		worst.Name, counted(len(worst.Dialled), "connection"), len(worst.Leaked), left)
 	f.supportSweeps(worst)
 	work := caller.PercentilesOf(worst.Leaked, (*caller.Conn).AppCalls)
-	f.support(recording.SourceTap, float64(work.Median), "calls",
-		"they had made %d to %d calls; a pool gives an idle connection to the next caller before it dials", work.P10,
-		work.P90)
+	f.support(recording.SourceTap, float64(work.Median), "calls", "they had made %d to %d calls; a pool gives an idle "+
+		"connection to the next caller before it dials", work.P10, work.P90)
 	f.supportOpening(connection.Redial{Caller: worst.Caller, Dialled: worst.Dialled})
-	clients := n.Series(series.ConnectedClients)
-	if len(clients) > 1 && clients[len(clients)-1].Value > clients[0].Value {
-		f.support(recording.SourceServer, clients[len(clients)-1].Value, "clients",
-			"connected_clients rose from %.0f to %.0f", clients[0].Value, clients[len(clients)-1].Value)
-	}
-	f.doubt(recording.SourceTap, 0, "",
-		"a process that now and then creates another client object with its own pool looks "+
-			"the same: then those objects are never closed")
+	f.doubt(recording.SourceTap, 0, "", "a process that now and then creates another client object with its own pool "+
+		"looks the same: then those objects are never closed")
 	f.doubtRemote(worst.Caller)
 	f.FixSteps = leakFix(n, worst.Caller)
 	return f
-}
-
-// left says what became of lost connections that nobody closes.
-func left(l connection.Leak) string {
-	if len(l.GCSweeps) == 0 {
-		return ", and never closed"
-	}
-	return ""
 }
 
 // supportSweeps says what closed the lost connections.
@@ -107,14 +96,6 @@ func lastClients(n *facts.Node) (out []caller.Client) {
 	return out
 }
 
-// restSeconds: a connection unused for so long, by CLIENT LIST, is idle.
-// Bound: guess, CLIENT LIST has whole seconds.
-const restSeconds = 2
-
-// minHeld is the least number of idle connections that their holders do not use.
-// Bound: guess, a single one is a subscriber's or a lock's.
-const minHeld = 2
-
 // leakSeen adds callers that wait in their pool for a connection while most connections are idle: their holders do not
 // use them.
 func leakSeen(c *facts.Case, f *Finding) *Finding {
@@ -135,12 +116,12 @@ func leakSeen(c *facts.Case, f *Finding) *Finding {
 			if cl.Flags != "N" {
 				continue
 			}
-			if open++; cl.Idle >= restSeconds {
+			if open++; cl.Idle > 1 {
 				idle, of = idle+1, n
 			}
 		}
 	}
-	if idle < minHeld || 2*idle < open || used > int64(open-idle) {
+	if idle < degree.Several || 2*idle < open || used > int64(open-idle) {
 		return f
 	}
 	if f == nil {
@@ -149,8 +130,7 @@ func leakSeen(c *facts.Case, f *Finding) *Finding {
 	}
 	f.supportWait(w)
 	f.support(recording.SourceServer, float64(idle), "connections",
-		"%d of %d connections have been unused for at least %d s: their holders do nothing with them", idle, open,
-		restSeconds)
+		"%d of %d connections have been unused for at least 2 s: their holders do nothing with them", idle, open)
 	return f
 }
 

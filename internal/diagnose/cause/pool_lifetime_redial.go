@@ -50,22 +50,14 @@ func explainLifetime(n *facts.Node) *Finding {
 		return nil
 	}
 	f.Samples = sum.Count
-	f.support(recording.SourceTap, float64(most.Ages.Median), "ns",
-		"%s closed %s, each %s to %s old, between calls: a maximum age of about %s", most.Name,
-		counted(len(most.Closed), "connection"), format.Brief(most.Ages.P10), format.Brief(most.Ages.P90),
-		format.Brief(most.Ages.P10))
-	f.support(recording.SourceTap, float64(len(most.Dialled)), "connections",
-		"%d of %d connections that it opened had their first call right after the handshake: a caller waited for them",
-		len(most.Dialled), len(most.Opened()))
-	f.supportOpening(most.Redial)
+	f.support(recording.SourceTap, float64(most.Ages.Median), "ns", "%s closed %s, each %s to %s old, between calls: "+
+		"a maximum age of about %s", most.Name, counted(len(most.Closed), "connection"), format.Brief(most.Ages.P10),
+		format.Brief(most.Ages.P90), format.Brief(most.Ages.P10))
+	f.supportDialled(most.Redial)
 	if len(herd) > 0 {
 		f.support(recording.SourceTap, float64(len(herd)), "connections",
 			"they expire together: up to %d were opened within %s, %d at the same time", len(herd),
 			format.Brief(herd[len(herd)-1].ToNs-herd[0].FromNs), facts.MaxOverlap(herd))
-	}
-	if len(sum.Callers) > 1 {
-		f.support(recording.SourceTap, float64(len(sum.Callers)), "processes",
-			"%d processes do so: %s", len(sum.Callers), caller.CallerNames(sum.Callers))
 	}
 	f.doubtRemote(most.Caller)
 	f.blameLoads(n, sum.Callers...)

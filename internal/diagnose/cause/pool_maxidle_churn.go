@@ -37,9 +37,8 @@ func explainMaxIdle(n *facts.Node) *Finding {
 			f = &Finding{Of: n.Ledger.Calls()}
 			f.loseByChurn(n, c)
 		}
-		f.support(recording.SourceProbe, float64(c.OpeningNs), "ns",
-			"a call on a new connection takes %s more than the %s on an open one: %.0f %% of its time",
-			format.Brief(c.OpeningNs), format.Brief(c.CallNs),
+		f.support(recording.SourceProbe, float64(c.OpeningNs), "ns", "a call on a new connection takes %s more than "+
+			"the %s on an open one: %.0f %% of its time", format.Brief(c.OpeningNs), format.Brief(c.CallNs),
 			c.Share()*100)
 	}
 	if f == nil {
@@ -51,22 +50,16 @@ func explainMaxIdle(n *facts.Node) *Finding {
 		"%s opened %s connections per second and closed %s itself, for %s calls per second", most.Name,
 		format.Rounded(float64(len(most.Opened()))/n.Seconds()),
 		format.Rounded(float64(len(most.Closed))/n.Seconds()), format.Rounded(float64(most.AppCalls())/n.Seconds()))
-	f.support(recording.SourceTap, float64(idle.Median), "ns",
-		"it closed them %s after their last call (p90 %s), soon and after no fixed time: not for being idle",
-		format.Brief(idle.Median), format.Brief(idle.P90))
+	f.support(recording.SourceTap, float64(idle.Median), "ns", "it closed them %s after their last call (p90 %s), "+
+		"soon and after no fixed time: not for being idle", format.Brief(idle.Median), format.Brief(idle.P90))
 	if passed := most.IdleDuringDials(); len(passed) > 0 {
-		f.doubt(recording.SourceTap, float64(len(passed)), "connections",
-			"%d of the %d had been idle while others were dialled: those were "+
-				"of another pool, or leaked by the application", len(passed), len(most.Closed))
+		f.doubt(recording.SourceTap, float64(len(passed)), "connections", "%d of the %d had been idle while others "+
+			"were dialled: those were of another pool, or leaked by the application", len(passed), len(most.Closed))
 	}
 	f.support(recording.SourceTap, float64(most.MaxConcurrent()), "connections",
 		"some went to the next caller, others were closed: %d to %d calls on each, up to %s open at once", work.P10,
 		work.P90, counted(most.MaxConcurrent(), "connection"))
 	f.supportOpening(most)
-	if len(sum.Callers) > 1 {
-		f.support(recording.SourceTap, float64(len(sum.Callers)), "processes",
-			"%d processes do so: %s", len(sum.Callers), caller.CallerNames(sum.Callers))
-	}
 	f.doubt(recording.SourceTap, 0, "",
 		"jobs that open a connection each, for a varying number of calls, look much the same")
 	f.doubtRemote(most.Caller)

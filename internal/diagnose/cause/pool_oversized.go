@@ -3,6 +3,7 @@ package cause
 import (
 	"fmt"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -21,20 +22,12 @@ var poolOversized = Cause{
 	Explain: explainOversizedPool,
 }
 
-// Bounds of a pool that is too large.
-const (
-	oversizedTimes = 10.0 // as many calls in flight as are needed for the same calls per second. Bound: guess.
-	roomForBursts  = 2.0  // times the connections that are needed. Bound: guess.
-	poolUsual      = 10   // connections that any pool may have. Bound: guess, a usual default of libraries.
-)
-
 func explainOversizedPool(n *facts.Node) *Finding {
 	d, ok := mainthread.DemandOf(n)
 	alone := aloneNs(n, d)
 	kept, known := n.Ledger.Path(n.Address, "kept")
 	if !ok || !known || alone == 0 || d.Total() < facts.SaturatedDemand ||
-		mainthread.LongWorkShare(n) >= minOtherWorkShare*d.Run ||
-		kept.P50Ns < 2*alone {
+		mainthread.LongWorkShare(n) >= minOtherWorkShare*d.Run || kept.P50Ns < 2*alone {
 		return nil
 	}
 	if c := mainthread.NeighbourCoresOf(n); c.Others > c.Callers &&
@@ -50,7 +43,7 @@ func explainOversizedPool(n *facts.Node) *Finding {
 		}
 		under := u.CallsPerSecond * float64(u.CallNs) / 1e9
 		if len(u.Used) < minOversizedConns || mainthread.ClientTools[c.Comm] || under < minOversizedQueue ||
-			float64(u.CallNs) < oversizedTimes*float64(alone) {
+			float64(u.CallNs) < degree.Many*float64(alone) {
 			continue
 		}
 		queued += under
@@ -62,7 +55,7 @@ func explainOversizedPool(n *facts.Node) *Finding {
 		return nil
 	}
 	under := worst.CallsPerSecond * float64(worst.CallNs) / 1e9
-	needed := max(roomForBursts*worst.CallsPerSecond*float64(alone)/1e9, poolUsual)
+	needed := max(2*worst.CallsPerSecond*float64(alone)/1e9, degree.Many) // with room for bursts
 	waits := 1 - needed/max(under, needed)
 	f := &Finding{Of: n.Ledger.Calls()}
 	f.lose(n, facts.LostInCalls, queued*waits*n.Seconds()*1e9, int64(waits*float64(worst.CallNs)))
@@ -73,20 +66,14 @@ func explainOversizedPool(n *facts.Node) *Finding {
 		"a call that waits for no other takes %s: %s in flight at a time are enough for as many per second",
 		format.Brief(alone), format.Rounded(worst.CallsPerSecond*float64(alone)/1e9))
 	f.supportDemand(n, d)
-	f.support(recording.SourceTap, worst.CallsPerSecond/float64(len(worst.Used)), "per second",
-		"each connection makes %s calls per second",
-		format.Rounded(worst.CallsPerSecond/float64(len(worst.Used))))
-	f.doubt(recording.SourceServer, 0, "",
-		"callers that want more than the server's thread can give wait in any "+
-			"case; in the pool they cost the server nothing")
+	f.doubt(recording.SourceServer, 0, "", "callers that want more than the server's thread can give wait in any "+
+		"case; in the pool they cost the server nothing")
 	size := int(needed + 0.5)
 	f.FixSteps = append(offered(n, remedy.SmallerPool, remedy.Values{"connections": size},
 		fmt.Sprintf("A smaller pool of %d keeps the server as busy; raise it step by step while calls per second rise "+
-			"(slowpath bench --sweep finds the best number)", size), worst.Caller), remedy.Step{
-		ID: "batch-calls", Kind: remedy.Change, Restart: "the application",
-		Text: "Send several commands at a time (pipelines, MGET), or multiplex (Lettuce, rueidis): fewer event-loop " +
-			"iterations for the same work",
-	})
+			"(slowpath bench --sweep finds the best number)", size), worst.Caller), inApplication("batch-calls",
+		"Send several commands at a time (pipelines, MGET), or multiplex (Lettuce, rueidis): fewer event-loop "+
+			"iterations for the same work"))
 	return f
 }
 

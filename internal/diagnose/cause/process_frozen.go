@@ -42,14 +42,11 @@ func explainFrozen(n *facts.Node) *Finding {
 		}
 	}
 	if w := mainthread.SumWaits(mainthread.Exact(n, account.Frozen)); w.Count > 0 {
-		f.support(recording.SourceTap, float64(w.Count), "stops",
-			"the main thread was stopped %s, %s in all, up to %s at a time", facts.TimesText(w.Count),
-			format.Brief(w.Ns),
-			format.Brief(w.MaxNs))
+		f.support(recording.SourceTap, float64(w.Count), "stops", "the main thread was stopped %s, %s in all, up to "+
+			"%s at a time", facts.TimesText(w.Count), format.Brief(w.Ns), format.Brief(w.MaxNs))
 	} else {
-		f.support(recording.SourceHost, float64(stops), "stops",
-			"the main thread was stopped %s, %s in all", facts.TimesText(stops),
-			format.Brief(mainthread.StateNs(n, recording.KindFrozen)))
+		f.support(recording.SourceHost, float64(stops), "stops", "the main thread was stopped %s, %s in all",
+			facts.TimesText(stops), format.Brief(mainthread.StateNs(n, recording.KindFrozen)))
 	}
 	f.support(mainthread.StateSource(n), float64(cl.Calls), "calls",
 		"%s waited for it, up to %s", ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))

@@ -35,21 +35,12 @@ func explainProxyCPU(n *facts.Node) *Finding {
 			"(/proc/PID/schedstat)", format.Name(n.Ledger.ProcessAt(n.Address)), d.Run*100, d.Wait*100)
 	f.support(mainthread.StateSource(n), float64(cl.Calls), "calls",
 		"%s waited while it passed on others, up to %s in one call", ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
-	if d.Wait >= notableDoubt {
-		f.doubt(recording.SourceHost, d.Wait, "of the time",
-			"for %.0f %% of the time it was in the run queue: with its own CPU it would pass on more", d.Wait*100)
+	f.FixSteps = []remedy.Step{
+		change("more-proxies", "Start more proxies, or more threads of this one: nutcracker has one thread, HAProxy "+
+			"has nbthread, Envoy --concurrency"),
+		orElse(inApplication("no-proxy", "Let the clients find the server themselves (a cluster client, or sharding "+
+			"by the library): no proxy is needed")),
+		orElse(inApplication("use-pipelines", "Use pipelines: a proxy reads and writes once for many calls")),
 	}
-	f.FixSteps = []remedy.Step{{
-		ID: "more-proxies", Kind: remedy.Change,
-		Text: "Start more proxies, or more threads of this one: nutcracker has one thread, HAProxy has nbthread, " +
-			"Envoy --concurrency",
-	}, {
-		ID: "no-proxy", Kind: remedy.Change, Or: true, Restart: "the application",
-		Text: "Let the clients find the server themselves (a cluster client, or sharding by the library): no proxy " +
-			"is needed",
-	}, {
-		ID: "use-pipelines", Kind: remedy.Change, Or: true, Restart: "the application",
-		Text: "Use pipelines: a proxy reads and writes once for many calls",
-	}}
 	return f
 }

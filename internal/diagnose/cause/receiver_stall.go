@@ -1,9 +1,8 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/hosts"
@@ -22,15 +21,9 @@ var receiverStall = Cause{
 	Explain: explainReceiver,
 }
 
-const (
-	// A window is at least 64 kB before it is scaled (tcp(7)): the client's kernel takes a smaller reply, read or not.
-	// Bound: kernel, a window before it is scaled has 16 bits (tcp(7), RFC 7323).
-	windowBytes = 64 << 10
-	// limitedPart of the wait must be counted by the server's socket as limited by the receiver. TCP_INFO counts only
-	// while it has something to send and nothing else limits it.
-	// Bound: guess.
-	limitedPart = 0.3
-)
+// windowBytes is the least window before it is scaled: the client's kernel takes a smaller reply, read or not.
+// Bound: kernel, a window before it is scaled has 16 bits (tcp(7), RFC 7323).
+const windowBytes = 64 << 10
 
 func explainReceiver(n *facts.Node) *Finding {
 	limited, acks := hosts.WindowLimitedNs(n), hosts.AcknowledgementsOf(n)
@@ -50,8 +43,7 @@ func explainReceiver(n *facts.Node) *Finding {
 				times.Add(s, s.Ns()) // time when its thread had no CPU is another matter
 			}
 			if s.State == account.Unexplained && a.Call.Side == recording.Server &&
-				(acks.ClosedWindowConns[a.Call.Conn] ||
-					limited > 0 && acks.LateConns[a.Call.Conn]) {
+				(acks.ClosedWindowConns[a.Call.Conn] || limited > 0 && acks.LateConns[a.Call.Conn]) {
 				times.Add(s, s.Ns()) // the server slept with a part of the reply that it could not send
 			}
 		}
@@ -69,52 +61,36 @@ func explainReceiver(n *facts.Node) *Finding {
 			most = max(most, ns)
 		}
 	}
-	if !cl.Matters() || limited < limitedPart*float64(most) {
-		return nil
+	if !cl.Matters() || limited < degree.Most*float64(most) {
+		return nil // TCP_INFO counts while it has something to send, and nothing else limits it
 	}
 	f := finding(n, cl)
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
 		"%s waited for the client to read a reply of %.1f MB on average, up to %s in one call: %s",
 		ofSlow(cl.Calls, n), float64(bytes)/float64(calls)/1e6, format.Brief(cl.MaxNs), who.List(3))
-	f.support(recording.SourceTap, float64(longest.DurationNs()), "ns",
-		"the longest is %s with %.1f MB in %s: %.1f MB per second", longest.Call.Op,
-		float64(longest.Call.ReplyBytes)/1e6, format.Brief(longest.DurationNs()),
+	f.support(recording.SourceTap, float64(longest.DurationNs()), "ns", "the longest is %s with %.1f MB in %s: %.1f "+
+		"MB per second", longest.Call.Op, float64(longest.Call.ReplyBytes)/1e6, format.Brief(longest.DurationNs()),
 		float64(longest.Call.ReplyBytes)/1e6/(float64(longest.DurationNs())/1e9))
 	if len(acks.ClosedWindowConns) > 0 {
-		f.support(recording.SourceTap, float64(len(acks.ClosedWindowConns)), "clients",
-			"%s at other addresses announced a window of 0 before acknowledging such a reply",
-			counted(len(acks.ClosedWindowConns), "client"))
+		f.support(recording.SourceTap, float64(len(acks.ClosedWindowConns)), "clients", "%s at other addresses "+
+			"announced a window of 0 before acknowledging such a reply", counted(len(acks.ClosedWindowConns), "client"))
 	}
 	if limited > 0 {
-		f.support(recording.SourceHost, limited, "ns",
-			"a peer's receive window limited the server's sockets, the worst for %s of %.0f s (TCP_INFO rwnd_limited)",
-			format.Brief(int64(limited)), n.Seconds())
+		f.support(recording.SourceHost, limited, "ns", "a peer's receive window limited the server's sockets, the "+
+			"worst for %s of %.0f s (TCP_INFO rwnd_limited)", format.Brief(int64(limited)), n.Seconds())
 	}
 	if zero := n.Growth(series.TCPToZeroWindowAdv); zero > 0 {
-		f.support(recording.SourceHost, zero, "times",
-			"receivers in this network namespace closed their window %s (TCPToZeroWindowAdv)",
-			facts.TimesText(int(zero)))
+		f.support(recording.SourceHost, zero, "times", "receivers in this network namespace closed their window %s "+
+			"(TCPToZeroWindowAdv)", facts.TimesText(int(zero)))
 	}
 	f.supportPiles(n)
 	if retransmitted := n.Growth(series.RetransSegs); retransmitted > 0 {
-		f.support(recording.SourceHost, retransmitted, "segments",
-			"%s retransmitted: into a closed window that is a window probe, not a loss",
-			counted(retransmitted, "segment"))
+		f.support(recording.SourceHost, retransmitted, "segments", "%s retransmitted: into a closed window that is a "+
+			"window probe, not a loss", counted(retransmitted, "segment"))
 	}
 	reader := who.Top(1)[0]
 	f.FixSteps = receiverFix(reader)
 	return f
-}
-
-func receiverFix(reader string) []remedy.Step {
-	return []remedy.Step{{
-		ID: "read-then-process", Kind: remedy.Change, Restart: "the application",
-		Text: fmt.Sprintf("Let %s read a reply in one go and process it afterwards, in another thread if that takes "+
-			"long", format.Name(reader)),
-	}, {
-		ID: "smaller-replies", Kind: remedy.Change, Or: true, Restart: "the application",
-		Text: "Ask for less at a time: windows of GETRANGE, LRANGE or XRANGE, HSCAN, values below 100 kB",
-	}}
 }
 
 // supportPiles shows replies that wait at the server.
@@ -132,5 +108,14 @@ func (f *Finding) supportPiles(n *facts.Node) {
 		f.support(recording.SourceServer, float64(worst.OMem), "bytes",
 			"CLIENT LIST: %s%s had %.1f MB of replies in its output buffer, last command %s", worst.Addr,
 			caller.LibraryText(worst), float64(worst.OMem)/1e6, worst.Cmd)
+	}
+}
+
+func receiverFix(reader string) []remedy.Step {
+	return []remedy.Step{
+		inApplication("read-then-process", "Let %s read a reply in one go and process it afterwards, in another "+
+			"thread if that takes long", format.Name(reader)),
+		orElse(inApplication("smaller-replies", "Ask for less at a time: windows of GETRANGE, LRANGE or XRANGE, "+
+			"HSCAN, values below 100 kB")),
 	}
 }

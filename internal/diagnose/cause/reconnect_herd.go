@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -46,44 +47,28 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 		return nil
 	}
 	var cost int64
+	var seen []*caller.Conn // others were opened ahead, and not used during the watch
 	for _, k := range back {
+		if k.Handshake != nil || k.SlowHandshakeEndNs > 0 {
+			seen = append(seen, k)
+		}
 		if k.Handshake != nil && !k.OpenedAheadOfUse(meanCallNs(callers)) {
 			cost += k.OpeningNs()
 		}
 	}
-	opening := caller.PercentilesOf(introduced(back), func(k *caller.Conn) int64 {
-		return k.Opening().ToNs -
-			k.Opening().FromNs
+	opening := caller.PercentilesOf(seen, func(k *caller.Conn) int64 {
+		return k.Opening().ToNs - k.Opening().FromNs
 	})
-	f, felt := openedTogether(n, callers, facts.MergeSpans(spans), cost, opening.P90)
+	f, _ := openedTogether(n, callers, facts.MergeSpans(spans), cost, opening.P90)
 	if f == nil {
 		return nil
 	}
 	f.supportHerds(n, herds)
-	f.support(recording.SourceTap, float64(opening.Median), "ns",
-		"a new connection then takes %s before its first command (p90 %s); a call takes %s",
-		format.Brief(opening.Median),
-		format.Brief(opening.P90), format.Brief(meanCallNs(callers)))
-	if ops := caller.CommonHandshake(back); ops != "" {
-		f.support(recording.SourceTap, float64(len(back)), "connections", "the handshake of each: %s", ops)
-	}
-	if felt.Calls > 0 {
-		f.support(n.CallSource(), float64(felt.Calls), "calls",
-			"%s were in flight between a loss and the last reconnect, up to %s in one call",
-			ofSlow(felt.Calls, n), format.Brief(felt.MaxNs))
-	}
+	f.support(recording.SourceTap, float64(opening.Median), "ns", "a new connection then takes %s before its first "+
+		"command (p90 %s); a call takes %s", format.Brief(opening.Median), format.Brief(opening.P90),
+		format.Brief(meanCallNs(callers)))
 	f.FixSteps = herdFix(n)
 	return f
-}
-
-// introduced are those with a handshake that was seen; the others were opened ahead, and not used during the watch.
-func introduced(conns []*caller.Conn) (out []*caller.Conn) {
-	for _, k := range conns {
-		if k.Handshake != nil || k.SlowHandshakeEndNs > 0 {
-			out = append(out, k)
-		}
-	}
-	return out
 }
 
 // untilBack is when the last of the reconnected connections had its first reply.
@@ -105,12 +90,9 @@ func meanCallNs(callers []*caller.Caller) int64 {
 }
 
 func (f *Finding) supportHerds(n *facts.Node, herds []connection.MassDisconnect) {
-	worst := herds[0]
-	for _, h := range herds {
-		if len(h.Reopened) > len(worst.Reopened) {
-			worst = h
-		}
-	}
+	worst := slices.MaxFunc(herds, func(a, b connection.MassDisconnect) int {
+		return cmp.Compare(len(a.Reopened), len(b.Reopened))
+	})
 	f.support(recording.SourceTap, float64(len(worst.Conns)), "connections",
 		"%d connections of %s were closed by the server's end within %s, %d of them with a call in flight",
 		len(worst.Conns), caller.CallerNames(worst.Callers), format.Brief(worst.ToNs-worst.FromNs), worst.WithCall)
@@ -118,41 +100,23 @@ func (f *Finding) supportHerds(n *facts.Node, herds []connection.MassDisconnect)
 	f.support(recording.SourceTap, float64(len(openings)), "connections",
 		"the same callers opened %d within %s, up to %d at the same time", len(openings),
 		format.Brief(untilBack(&worst)-openings[0].FromNs), facts.MaxOverlap(openings))
-	if len(herds) > 1 {
-		f.support(recording.SourceTap, float64(len(herds)), "times",
-			"that happened %d times during the watch", len(herds))
-	}
 	switch refused := connection.RefusedDials(n, facts.Span{FromNs: worst.FromNs, ToNs: untilBack(&worst)}); {
 	case connection.RestartedDuring(n, worst.Span):
 		f.support(recording.SourceServer, 1, "restarts", "the server was restarted then (run_id)")
 		fallthrough
 	case refused > 0:
-		f.support(recording.SourceTap, float64(refused), "dials",
-			"%s refused and repeated, since nothing listened: part of the wait is the outage itself",
-			counted(refused, "dial"))
+		f.support(recording.SourceTap, float64(refused), "dials", "%s refused and repeated, since nothing listened: "+
+			"part of the wait is the outage itself", counted(refused, "dial"))
 	default:
-		f.support(recording.SourceServer, 0, "",
-			"the server itself went on: the connections were killed (CLIENT "+
-				"KILL, a proxy, a firewall), or exceeded a limit")
+		f.support(recording.SourceServer, 0, "", "the server itself went on: the connections were killed (CLIENT "+
+			"KILL, a proxy, a firewall), or exceeded a limit")
 	}
 }
-
-const (
-	// pollsForTypical is the least number of polls that says what is typical.
-	// Bound: arithmetic, two intervals.
-	pollsForTypical = 3
-	// timesTypical is how many times as many connections as in a typical interval come, besides MinHerd, in a herd.
-	// Bound: guess.
-	timesTypical = 3
-	// stayed is the least part of a herd that is still connected at the next poll.
-	// Bound: guess.
-	stayed = 3
-)
 
 // herdByCounters judges by the server's counters and slowpath's own connections.
 func herdByCounters(n *facts.Node) *Finding {
 	received := n.Series(series.TotalConnectionsReceived)
-	if len(received) < pollsForTypical {
+	if len(received) < degree.Several {
 		return nil
 	}
 	var growths []float64
@@ -172,7 +136,7 @@ func herdByCounters(n *facts.Node) *Finding {
 		}
 		open, _ := n.Series(series.ConnectedClients).At(to)
 		cut := restarted || ownCut(n, facts.Span{FromNs: from, ToNs: to})
-		if came < degree.Many+timesTypical*typical || open < came/stayed || !cut {
+		if came < degree.Many+degree.Several*typical || open < degree.Most*came || !cut {
 			continue
 		}
 		if most = max(most, came); restarted {
@@ -187,9 +151,8 @@ func herdByCounters(n *facts.Node) *Finding {
 	if f.SlowCalls == 0 {
 		return nil
 	}
-	f.support(recording.SourceServer, most, "connections",
-		"%.0f connections came within a second or two, where %.0f are normal, and stayed "+
-			"(total_connections_received, connected_clients)", most, typical)
+	f.support(recording.SourceServer, most, "connections", "%.0f connections came within a second or two, where %.0f "+
+		"are normal, and stayed (total_connections_received, connected_clients)", most, typical)
 	if restarts > 0 {
 		f.support(recording.SourceServer, float64(restarts), "restarts", "the server was restarted right before")
 	} else {
@@ -205,8 +168,11 @@ func herdByCounters(n *facts.Node) *Finding {
 // ownCut reports whether the other end closed a connection of slowpath during a span.
 func ownCut(n *facts.Node, s facts.Span) bool {
 	for _, e := range n.Rec.Events {
-		if e.Kind == recording.KindError && e.Subject == n.Address && e.TimeNs >= s.FromNs && e.TimeNs <= s.ToNs &&
-			isConnClosed(recording.DetailOf[recording.ErrorDetail](e)) {
+		if e.Kind != recording.KindError || e.Subject != n.Address || e.TimeNs < s.FromNs || e.TimeNs > s.ToNs {
+			continue
+		}
+		text := recording.DetailOf[recording.ErrorDetail](e).Message
+		if strings.Contains(text, "connection was closed before the reply") {
 			return true
 		}
 	}
@@ -216,22 +182,12 @@ func ownCut(n *facts.Node, s facts.Span) bool {
 func herdFix(n *facts.Node) []remedy.Step {
 	spread := offered(n, remedy.SpreadReconnects, nil, "Spread reconnects over some seconds: random "+
 		"jitter in the pause before each attempt, with a growing backoff")
-	steps := append(spread, remedy.Step{
-		ID: "fewer-connections", Kind: remedy.Change, Restart: "the application",
-		Text: "Fewer connections in all: smaller pools, or a proxy on the callers' host that keeps its own",
-	})
+	steps := append(spread, inApplication("fewer-connections", "Fewer connections in all: smaller pools, or a proxy "+
+		"on the callers' host that keeps its own"))
 	if facts.ServerAtLeast(n, 7, 4) {
 		return steps // it has the limit, and it is set by default
 	}
-	return append(steps, remedy.Step{
-		ID: "upgrade-server", Kind: remedy.Change, Restart: "the server",
-		Text: "Upgrade the server to Redis 7.4 or Valkey 8.0 or later: it accepts at most " +
-			"max-new-connections-per-cycle new connections (TLS: max-new-tls-connections-per-cycle) per event-loop " +
-			"iteration, so that connected clients are served meanwhile",
-	})
-}
-
-// isConnClosed reports whether an error of slowpath's own says that the other end closed the connection.
-func isConnClosed(d recording.ErrorDetail) bool {
-	return strings.Contains(d.Message, "connection was closed before the reply")
+	return append(steps, newerServer("Upgrade the server to Redis 7.4 or Valkey 8.0 or later: it accepts at most "+
+		"max-new-connections-per-cycle new connections (TLS: max-new-tls-connections-per-cycle) per event-loop "+
+		"iteration, so that connected clients are served meanwhile"))
 }

@@ -107,12 +107,13 @@ func turnedDown(n *facts.Node, code string) refused {
 		return r
 	}
 	for _, c := range n.Rec.Calls {
-		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error != "" && r.when.OverlapNs(c.IntendedNs,
-			c.EndNs) > 0 {
+		if c.Node != n.Address || c.Source != recording.SourceTap || r.when.OverlapNs(c.IntendedNs, c.EndNs) == 0 {
+			continue
+		}
+		if r.of++; c.Error != "" {
 			r.calls++
 		}
 	}
-	r.of = r.calls + float64(usersServedIn(n, r.when))
 	return r
 }
 
@@ -147,32 +148,18 @@ func whenRefusing(n *facts.Node, code string) facts.Spans {
 	return nil
 }
 
-// usersServedIn counts the users' recorded calls without an error during some spans.
-func usersServedIn(n *facts.Node, when facts.Spans) (count int) {
-	for _, c := range n.Rec.Calls {
-		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error == "" && when.OverlapNs(c.IntendedNs,
-			c.EndNs) > 0 {
-			count++
-		}
-	}
-	return count
-}
-
 func (f *Finding) supportRefused(n *facts.Node, r refused) {
 	if r.down > 0 {
-		f.support(recording.SourceServer, r.calls, "calls",
-			"it refused %.0f calls with %s and %.0f with %s while it loaded, %s of those it received "+
-				"(errorstat_%s, errorstat_%s; slowpath's own are not counted)", r.down, codeClusterDown, r.calls-r.down,
-			r.code, format.Percent(r.share()), codeClusterDown, r.code)
-		f.support(recording.SourceServer, 0, "",
-			"a cluster node that loads its own file at its start answers CLUSTERDOWN to commands with keys; no "+
-				"other node sent it: the cluster was not down")
+		f.support(recording.SourceServer, r.calls, "calls", "it refused %.0f calls with %s and %.0f with %s while it "+
+			"loaded, %s of those it received (errorstat_%s, errorstat_%s; slowpath's own are not counted)", r.down,
+			codeClusterDown, r.calls-r.down, r.code, format.Percent(r.share()), codeClusterDown, r.code)
+		f.support(recording.SourceServer, 0, "", "a cluster node that loads its own file at its start answers "+
+			"CLUSTERDOWN to commands with keys; no other node sent it: the cluster was not down")
 		return
 	}
 	if r.counted {
-		f.support(recording.SourceServer, r.calls, "calls",
-			"it refused %.0f calls with %s, %s of those it received "+
-				"(errorstat_%s; slowpath's own are not counted)", r.calls, r.code, format.Percent(r.share()), r.code)
+		f.support(recording.SourceServer, r.calls, "calls", "it refused %.0f calls with %s, %s of those it received "+
+			"(errorstat_%s; slowpath's own are not counted)", r.calls, r.code, format.Percent(r.share()), r.code)
 		return
 	}
 	f.support(recording.SourceTap, r.calls, "calls",

@@ -2,6 +2,7 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -21,15 +22,6 @@ var rttFloor = Cause{
 	Explain: explainFloor,
 }
 
-const (
-	// usualRTTNs of a round trip is no loss: it is as long within a data centre.
-	// Bound: guess, the upper end of evidence_round_trip.go.
-	usualRTTNs = int64(0.5e6)
-	// blockedOften: a loop that is in system calls for so much of the time delays every call.
-	// Bound: guess.
-	blockedOften = 0.1
-)
-
 func explainFloor(n *facts.Node) *Finding {
 	if p, ok := CapturedFloor(n); ok {
 		return capturedFloor(n, p)
@@ -46,24 +38,21 @@ func explainFloor(n *facts.Node) *Finding {
 	blockedNs := mainthread.StateNs(n, recording.KindBlocked) + mainthread.StateNs(n, recording.KindThrottled) +
 		mainthread.StateNs(n, recording.KindFrozen)
 	blocked := float64(blockedNs) / 1e9 / n.Seconds()
-	if kept.MinNs < floorOfWork*workNs || known && d.Total() > maxIdleDemand || blocked >= blockedOften {
+	if kept.MinNs < floorOfWork*workNs || known && d.Total() > maxIdleDemand || blocked >= degree.Part {
 		return nil
 	}
 	f := &Finding{Of: n.Ledger.Calls()}
-	extra := float64(kept.MinNs-min(usualRTTNs, kept.MinNs)-workNs) * float64(kept.Calls)
+	extra := float64(kept.MinNs-workNs) * float64(kept.Calls)
 	all := float64(kept.P50Ns)*float64(kept.Calls) + float64(n.Ledger.ExcessNs)
 	f.loseOfCalls(n, min(1, extra/all), kept.MinNs)
 	if part := connection.OverheadOf(n, caller.Callers(n)).Share(); part > 0 {
 		f.scale(1 - part) // it is in the round trips of new connections, too, but those can be avoided
 		if part >= facts.MinShare {
-			f.doubt(recording.SourceTap, part, "of their time",
-				"the callers lose %.0f %% of their time on connections outside their calls: "+
-					"new ones, tests, and calls that they give up", part*100)
+			f.doubt(recording.SourceTap, part, "of their time", "the callers lose %.0f %% of their time on "+
+				"connections outside their calls: new ones, tests, and calls that they give up", part*100)
 		}
 	}
-	f.support(recording.SourceProbe, float64(kept.MinNs), "ns",
-		"every call takes at least %s, median %s, p90 %s: a floor without a tail", format.Brief(kept.MinNs),
-		format.Brief(kept.P50Ns), format.Brief(kept.P90Ns))
+	f.supportSteady(recording.SourceProbe, kept.MinNs, kept.P50Ns, kept.P90Ns)
 	if workNs > 0 {
 		f.support(recording.SourceServer, float64(workNs), "ns",
 			"the server works %s on each of these calls (commandstats)", format.Brief(workNs))
@@ -72,9 +61,8 @@ func explainFloor(n *facts.Node) *Finding {
 		f.support(d.Source, d.Total(), "of the time", "its main thread is busy %.0f %% of the time", d.Total()*100)
 	}
 	if p50 := n.Ledger.Users.P50Ns; p50 >= floorNs && n.Ledger.Users.FromClient {
-		f.support(recording.SourceTap, float64(p50), "ns",
-			"half of the %d calls of clients on this host take at least %s, too", n.Ledger.Users.Calls,
-			format.Brief(p50))
+		f.support(recording.SourceTap, float64(p50), "ns", "half of the %d calls of clients on this host take at "+
+			"least %s, too", n.Ledger.Users.Calls, format.Brief(p50))
 	}
 	f.weighDistance(n)
 	f.whereFloor(n, known)
@@ -97,26 +85,27 @@ func capturedFloor(n *facts.Node, p hosts.CapturedPath) *Finding {
 	}
 	f := &Finding{Of: n.Ledger.Calls(), FixSteps: nearer()}
 	f.Title = "The network path takes the time: every call is equally slow, and so is the answer to a SYN"
-	extra := float64(min(p.ConnectMinNs, p.MinNs)-usualRTTNs) * float64(p.Calls)
+	extra := float64(min(p.ConnectMinNs, p.MinNs)) * float64(p.Calls)
 	f.loseOfCalls(n, min(1, extra/(float64(p.P50Ns)*float64(p.Calls)+float64(n.Ledger.ExcessNs))), p.MinNs)
-	f.support(recording.SourceTap, float64(p.MinNs), "ns",
-		"every call takes at least %s, median %s, p90 %s: a floor without a tail", format.Brief(p.MinNs),
-		format.Brief(p.P50Ns), format.Brief(p.P90Ns))
-	f.support(recording.SourceTap, float64(p.ConnectMinNs), "ns",
-		"a SYN has its answer after %s (the fastest of %s): it is the distance, no process takes part in it",
-		format.Brief(p.ConnectMinNs), counted(p.Dials, "connection"))
+	f.supportSteady(recording.SourceTap, p.MinNs, p.P50Ns, p.P90Ns)
+	f.support(recording.SourceTap, float64(p.ConnectMinNs), "ns", "a SYN has its answer after %s (the fastest of %s): "+
+		"it is the distance, no process takes part in it", format.Brief(p.ConnectMinNs), counted(p.Dials, "connection"))
 	return f
+}
+
+func (f *Finding) supportSteady(source string, least, p50, p90 int64) {
+	f.support(source, float64(least), "ns", "every call takes at least %s, median %s, p90 %s: a floor without a tail",
+		format.Brief(least), format.Brief(p50), format.Brief(p90))
 }
 
 // nearer are the steps against distance.
 func nearer() []remedy.Step {
-	return []remedy.Step{{
-		ID: "near-the-server", Kind: remedy.Change,
-		Text: "Move the callers to the server's zone or region, or a replica that they read from to theirs",
-	}, {
-		ID: "fewer-round-trips", Kind: remedy.Change, Or: true, Restart: "the application",
-		Text: "Make fewer round trips: pipelines, MGET, Lua; cache what is read often in the caller (CLIENT TRACKING)",
-	}}
+	return []remedy.Step{
+		change("near-the-server", "Move the callers to the server's zone or region, or a replica that they read from "+
+			"to theirs"),
+		orElse(inApplication("fewer-round-trips", "Make fewer round trips: pipelines, MGET, Lua; cache what is read "+
+			"often in the caller (CLIENT TRACKING)")),
+	}
 }
 
 // whereFloor distinguishes distance, which a TCP connect takes too, from something on the path that answers connects
@@ -135,15 +124,13 @@ func (f *Finding) whereFloor(n *facts.Node, known bool) {
 		}
 	case ok && fresh.ConnectMinNs > 0:
 		f.Title = "Something on the path delays every call by the same time: a proxy, a tunnel or a service mesh"
-		f.support(recording.SourceProbe, float64(fresh.ConnectMinNs), "ns",
-			"a TCP connect takes only %s: what answers it is near, and forwards calls slowly or far away",
-			format.Brief(fresh.ConnectMinNs))
-		f.FixSteps = append([]remedy.Step{{
-			ID: "no-flush-timer", Kind: remedy.Change,
-			Text: "Look for a flush or batch timer in what forwards the calls (Envoy: buffer_flush_timeout, 3 ms " +
-				"where max_buffer_size_before_flush is set) and shorten it; slowpath doctor with the addresses of " +
-				"the proxy and of the server shows which of them takes the time",
-		}}, f.FixSteps...)
+		f.support(recording.SourceProbe, float64(fresh.ConnectMinNs), "ns", "a TCP connect takes only %s: what "+
+			"answers it is near, and forwards calls slowly or far away", format.Brief(fresh.ConnectMinNs))
+		f.FixSteps = append([]remedy.Step{
+			change("no-flush-timer", "Look for a flush or batch timer in what forwards the calls (Envoy: "+
+				"buffer_flush_timeout, 3 ms where max_buffer_size_before_flush is set) and shorten it; slowpath "+
+				"doctor with the addresses of the proxy and of the server shows which of them takes the time"),
+		}, f.FixSteps...)
 	case !known:
 		f.weaken(1)
 	}
@@ -151,9 +138,8 @@ func (f *Finding) whereFloor(n *facts.Node, known bool) {
 
 func (f *Finding) doubtFloor(n *facts.Node, known bool) {
 	if !n.Rec.SeesCalls() {
-		f.doubt(recording.SourceProbe, 0, "",
-			"only slowpath's own calls were timed: what clients lose besides, by "+
-				"new connections or in their pools, was not seen")
+		f.doubt(recording.SourceProbe, 0, "", "only slowpath's own calls were timed: what clients lose besides, by "+
+			"new connections or in their pools, was not seen")
 	}
 	if !known {
 		f.doubt(recording.SourceServer, 0, "", "how busy the server is was not seen")
@@ -172,12 +158,10 @@ func (f *Finding) weighDistance(n *facts.Node) {
 	a := hosts.AcknowledgementsOf(n)
 	switch {
 	case a.MinRTTNs >= floorNs:
-		f.support(recording.SourceTap, float64(a.MinRTTNs), "ns",
-			"the best round trip of clients at other addresses is %s, too (TCP; median of %s)",
-			format.Brief(a.MinRTTNs), counted(a.Conns, "connection"))
+		f.support(recording.SourceTap, float64(a.MinRTTNs), "ns", "the best round trip of clients at other addresses "+
+			"is %s, too (TCP; median of %s)", format.Brief(a.MinRTTNs), counted(a.Conns, "connection"))
 	case a.Conns > 0:
-		f.doubt(recording.SourceTap, float64(a.MinRTTNs), "ns",
-			"the best round trip of clients at other addresses is only %s (TCP; median of %s)",
-			format.Brief(a.MinRTTNs), counted(a.Conns, "connection"))
+		f.doubt(recording.SourceTap, float64(a.MinRTTNs), "ns", "the best round trip of clients at other addresses is "+
+			"only %s (TCP; median of %s)", format.Brief(a.MinRTTNs), counted(a.Conns, "connection"))
 	}
 }

@@ -31,13 +31,11 @@ func explainThrottled(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl)
-	f.support(mainthread.StateSource(n), float64(cl.Calls), "calls",
-		"%s waited while the server was throttled, up to %s in one call", ofSlow(cl.Calls, n),
-		format.Brief(cl.MaxNs))
+	f.support(mainthread.StateSource(n), float64(cl.Calls), "calls", "%s waited while the server was throttled, up to "+
+		"%s in one call", ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
 	if w := mainthread.SumWaits(mainthread.Exact(n, account.Throttled)); w.Count > 0 {
-		f.support(recording.SourceTap, float64(w.Ns), "ns",
-			"the quota kept the main thread off the CPU %s, %s in all, up to %s at a time", facts.TimesText(w.Count),
-			format.Brief(w.Ns), format.Brief(w.MaxNs))
+		f.support(recording.SourceTap, float64(w.Ns), "ns", "the quota kept the main thread off the CPU %s, %s in "+
+			"all, up to %s at a time", facts.TimesText(w.Count), format.Brief(w.Ns), format.Brief(w.MaxNs))
 	}
 	levels := hosts.Throttling(n)
 	for _, q := range levels {
@@ -78,9 +76,8 @@ func above(n *facts.Node, q hosts.QuotaUse) bool {
 
 // supportQuota is what cpu.stat of one level says, and whether its quota was used up.
 func (f *Finding) supportQuota(n *facts.Node, q hosts.QuotaUse) {
-	f.support(recording.SourceHost, q.Throttled, "periods",
-		"cpu.stat of %s: throttled in %.0f of %.0f periods, %s in all", q.Path, q.Throttled, q.Periods,
-		format.Brief(int64(q.ThrottledNs)))
+	f.support(recording.SourceHost, q.Throttled, "periods", "cpu.stat of %s: throttled in %.0f of %.0f periods, %s in "+
+		"all", q.Path, q.Throttled, q.Periods, format.Brief(int64(q.ThrottledNs)))
 	if q.QuotaNs == 0 {
 		return
 	}
@@ -107,18 +104,16 @@ func (f *Finding) supportUse(n *facts.Node, q hosts.QuotaUse) {
 		f.doubt(recording.SourceHost, 0, "",
 			"periods in which a virtual machine stands still count as throttled, too, and give no quota")
 	case q.Bursts():
-		f.support(recording.SourceHost, q.Share, "of the quota",
-			"short bursts reach the quota: in the seconds in which it was throttled, it used %.0f %% of it; it stood "+
-				"still while %s of CPU time per second were left unused", q.Share*100,
-			format.Brief(int64(q.Spare*q.QuotaNs)))
+		f.support(recording.SourceHost, q.Share, "of the quota", "short bursts reach the quota: in the seconds in "+
+			"which it was throttled, it used %.0f %% of it; it stood still while %s of CPU time per second were left "+
+			"unused", q.Share*100, format.Brief(int64(q.Spare*q.QuotaNs)))
 	case q.Seconds > 0:
 		what := ""
 		if q.TooSmall() {
 			what = "the quota is too small: "
 		}
-		f.support(recording.SourceHost, q.Share, "of the quota",
-			what+"in the seconds in which it was throttled, it used %.0f %% of the quota, and was throttled in "+
-				"%.0f %% of the periods", q.Share*100, min(q.Often, 1)*100)
+		f.support(recording.SourceHost, q.Share, "of the quota", what+"in the seconds in which it was throttled, it "+
+			"used %.0f %% of the quota, and was throttled in %.0f %% of the periods", q.Share*100, min(q.Often, 1)*100)
 	}
 }
 
@@ -168,7 +163,7 @@ func throttleFix(n *facts.Node, levels []hosts.QuotaUse) []remedy.Step {
 	} else {
 		last += ", and allow bursts (cpu.cfs_burst_us, cpu.max.burst)"
 	}
-	return append(fix, remedy.Step{ID: "room-for-all-threads", Kind: remedy.Change, Text: last, Or: true})
+	return append(fix, orElse(change("room-for-all-threads", "%s", last)))
 }
 
 // workload is what a pod was made by, for kubectl. Only the name of a pod of a Deployment tells.
@@ -283,12 +278,11 @@ func belowFix(n *facts.Node) []remedy.Step {
 				"remove it",
 		}}
 	case hosts.CgroupOf(n).Kernel != "":
-		return []remedy.Step{{
-			ID: "fewer-cpus-share-quota", Kind: remedy.Change,
-			Text: "Let fewer CPUs share the quota: a cpuset with as many CPUs as the quota has cores (kubelet: " +
-				"--cpu-manager-policy=static), or smaller slices (sysctl kernel.sched_cfs_bandwidth_slice_us). Or " +
-				"remove the limit",
-		}}
+		return []remedy.Step{
+			change("fewer-cpus-share-quota", "Let fewer CPUs share the quota: a cpuset with as many CPUs as the quota "+
+				"has cores (kubelet: --cpu-manager-policy=static), or smaller slices (sysctl "+
+				"kernel.sched_cfs_bandwidth_slice_us). Or remove the limit"),
+		}
 	}
 	return nil
 }

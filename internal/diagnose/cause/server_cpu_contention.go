@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/facts/hosts"
@@ -49,9 +50,8 @@ func explainContention(n *facts.Node) *Finding {
 		f.lose(n, facts.LostInCalls, delay*foreign*connection.CallTimeNs(n)/watched, 0)
 	}
 	if cl.Calls > 0 {
-		f.support(mainthread.StateSource(n), float64(cl.Calls), "calls",
-			"%s waited while the main thread was in the run queue and others had its CPU, up to %s in one call",
-			ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
+		f.support(mainthread.StateSource(n), float64(cl.Calls), "calls", "%s waited while the main thread was in the "+
+			"run queue and others had its CPU, up to %s in one call", ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
 	}
 	f.support(recording.SourceHost, delay, "ns",
 		"for every 1 s on the CPU the main thread was in the run queue for %s; %s in %.0f s (/proc/PID/schedstat)",
@@ -63,7 +63,7 @@ func explainContention(n *facts.Node) *Finding {
 	}
 	if len(who) > 0 {
 		var names []string
-		for _, w := range who[:min(3, len(who))] {
+		for _, w := range who[:min(degree.Listed, len(who))] {
 			names = append(names, fmt.Sprintf("%s %.2f cores", neighbourName(w), w.Cores))
 		}
 		f.support(recording.SourceHost, who[0].Cores, "cores",
@@ -79,9 +79,8 @@ func explainContention(n *facts.Node) *Finding {
 // thing to check.
 func (f *Finding) doubtLoad(n *facts.Node, foreign float64) {
 	if load := 1 - foreign; load >= facts.MinShare {
-		f.doubt(mainthread.StateSource(n), load, "of the waits",
-			"for %s of its waits its own threads, its callers, slowpath or softirqs had the CPU: that is load, and "+
-				"does not count here", format.Percent(load))
+		f.doubt(mainthread.StateSource(n), load, "of the waits", "for %s of its waits its own threads, its callers, "+
+			"slowpath or softirqs had the CPU: that is load, and does not count here", format.Percent(load))
 	}
 }
 
@@ -151,11 +150,9 @@ func contentionFix(n *facts.Node, who []recording.Neighbour) (fix []remedy.Step)
 	} else {
 		fix = append(fix, moveOthers(others, cpu, cpus)...)
 	}
-	return append(fix, remedy.Step{
-		ID: "own-cpus", Kind: remedy.Change,
-		Text: "So that it stays so: CPUs that only the server may use, by a cpuset (systemd: AllowedCPUs= of the " +
-			"other units; Kubernetes: the static CPU manager and whole CPUs as request and limit)",
-	})
+	return append(fix, change("own-cpus", "So that it stays so: CPUs that only the server may use, by a cpuset "+
+		"(systemd: AllowedCPUs= of the other units; Kubernetes: the static CPU manager and whole CPUs as request and "+
+		"limit)"))
 }
 
 // moveOthers keeps processes off a CPU; cpus are the other ones, empty where there are none.
@@ -170,11 +167,10 @@ func moveOthers(who []recording.Neighbour, cpu int, cpus string) []remedy.Step {
 	case len(who) == 0:
 		return nil
 	case cpus == "":
-		return []remedy.Step{{
-			ID: id, Kind: remedy.Change,
-			Text: "Move " + strings.Join(names, ", ") + " to other CPUs than the server's main thread uses, or to " +
-				"another machine",
-		}}
+		return []remedy.Step{
+			change(id, "%s", "Move "+strings.Join(names, ", ")+" to other CPUs than the server's main thread uses, or "+
+				"to another machine"),
+		}
 	}
 	return []remedy.Step{{
 		ID: id, Kind: remedy.Command, Command: moveProcesses(pids, cpus),
@@ -223,7 +219,7 @@ func (f *Finding) supportHolders(n *facts.Node) {
 	var names []string
 	for _, name := range facts.KeysByValue(by) {
 		share := 100 * float64(by[name]) / float64(all.Ns)
-		if name != "" && share >= 1 && len(names) < holdersListed {
+		if name != "" && share >= 1 && len(names) < degree.Listed {
 			names = append(names, fmt.Sprintf("%s %.0f %%", name, share))
 		}
 	}
@@ -234,10 +230,6 @@ func (f *Finding) supportHolders(n *facts.Node) {
 	}
 	f.support(recording.SourceTap, float64(all.Ns), "ns", "%s", text)
 }
-
-// holdersListed is how many programs are named that had the CPU.
-// Bound: arithmetic, the size of a list.
-const holdersListed = 4
 
 // doubtSoftirqs separates other processes from the kernel's own work on the CPU: where softirqs had it for most of the
 // waits, the waits are theirs; where less, other processes have it with or without them.

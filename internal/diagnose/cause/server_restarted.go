@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -75,12 +76,7 @@ func lostByRestarts(n *facts.Node, restarts []nodes.Restart) (lost facts.Spans, 
 }
 
 func (f *Finding) supportRestarts(n *facts.Node, restarts []nodes.Restart) {
-	r := restarts[0]
-	for _, one := range restarts {
-		if one.ToNs-one.FromNs > r.ToNs-r.FromNs {
-			r = one
-		}
-	}
+	r := slices.MaxFunc(restarts, func(a, b nodes.Restart) int { return cmp.Compare(a.ToNs-a.FromNs, b.ToNs-b.FromNs) })
 	source, how := recording.SourceServer, "INFO has another run_id"
 	switch {
 	case r.RunIDAfter == "" && r.PIDAfter != 0:
@@ -103,12 +99,11 @@ func restartFix(n *facts.Node, loadingNs int64) []remedy.Step {
 		planned.Text += ". Then restart this server as a replica, and send callers to it when INFO says loading:0: " +
 			"loading takes as long as the data is large"
 	}
-	return []remedy.Step{{
-		ID: "find-why-it-ended", Kind: remedy.Change, Where: "the host of " + format.Name(n.Address),
-		Text: "Find out who or what restarted it: its log (\"User requested shutdown\", a crash report), journalctl" +
-			remedy.WhatRunsIt(n) + ", \"out of memory\" in dmesg",
-	}, planned, {
-		ID: "retry-for-longer", Kind: remedy.Change, Restart: "the application",
-		Text: "Let clients retry for longer than the restart takes, with backoff and jitter",
-	}}
+	return []remedy.Step{
+		onHost(n, "find-why-it-ended", "Find out who or what restarted it: its log (\"User requested shutdown\", a "+
+			"crash report), journalctl%s, \"out of memory\" in dmesg", remedy.WhatRunsIt(n)),
+		planned,
+		inApplication("retry-for-longer", "Let clients retry for longer than the restart takes, with backoff and "+
+			"jitter"),
+	}
 }

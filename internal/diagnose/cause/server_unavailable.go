@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,13 +32,12 @@ func explainUnavailable(n *facts.Node) *Finding {
 		return nil
 	}
 	var gone facts.Spans
-	worst := outages[0]
 	for _, o := range outages {
 		gone = append(gone, o.Span)
-		if o.ToNs-o.FromNs > worst.ToNs-worst.FromNs {
-			worst = o
-		}
 	}
+	worst := slices.MaxFunc(outages, func(a, b nodes.Outage) int {
+		return cmp.Compare(a.ToNs-a.FromNs, b.ToNs-b.FromNs)
+	})
 	gone = facts.MergeSpans(gone)
 	cl := n.ClaimOf(gone.CallTimes)
 	if worst.Kind == nodes.FailedNoReply && stoodStill(n, gone, cl) {
@@ -99,67 +99,50 @@ func (f *Finding) supportOutages(n *facts.Node, outages []nodes.Outage, worst no
 		f.support(recording.SourceProbe, float64(worst.Attempts), "connections", "%s meanwhile: %s",
 			counted(worst.Attempts, "new connection"), what)
 	}
-	if more := len(outages) - 1; more > 0 {
-		f.support(recording.SourceProbe, float64(more), "outages", "it was gone %s more during the watch",
-			facts.TimesText(more))
-	}
 }
 
 func unavailableFix(n *facts.Node, worst nodes.Outage) []remedy.Step {
-	host := "the host of " + format.Name(n.Address)
 	var fix []remedy.Step
 	switch worst.Kind {
 	case nodes.FailedRefused:
 		if s, ok := startServer(n); ok {
 			fix = append(fix, s)
 		}
-		fix = append(fix, remedy.Step{
-			ID: "start-at-once", Kind: remedy.Change, Where: host,
-			Text: "Let it be started again whenever it ends: Restart=always (systemd), --restart=always (docker)",
-		}, remedy.Step{
-			ID: "find-why-it-ended", Kind: remedy.Change, Where: host,
-			Text: "Find out why the process ended or stopped listening: its log, journalctl" + remedy.WhatRunsIt(n) +
-				", \"out of memory\" in dmesg; a firewall that rejects connections looks the same",
-		})
+		fix = append(fix,
+			onHost(n, "start-at-once",
+				"Let it be started again whenever it ends: Restart=always (systemd), --restart=always (docker)"),
+			onHost(n, "find-why-it-ended", "Find out why the process ended or stopped listening: its log, "+
+				"journalctl%s, \"out of memory\" in dmesg; a firewall that rejects connections looks the same",
+				remedy.WhatRunsIt(n)))
 	case nodes.FailedClosed:
-		fix = []remedy.Step{{
-			ID: "live-server-behind-it", Kind: remedy.Change, Where: host,
-			Text: "Look at what listens there: a proxy or a load balancer without a live server behind it closes " +
-				"connections at once",
-		}, {
-			ID: "find-why-it-ended", Kind: remedy.Change, Where: host,
-			Text: "Find out why the server ended: its log, journalctl" + remedy.WhatRunsIt(n) +
-				", \"out of memory\" in dmesg",
-		}}
+		fix = []remedy.Step{
+			onHost(n, "live-server-behind-it", "Look at what listens there: a proxy or a load balancer without a live "+
+				"server behind it closes connections at once"),
+			onHost(n, "find-why-it-ended", "Find out why the server ended: its log, journalctl%s, \"out of memory\" "+
+				"in dmesg", remedy.WhatRunsIt(n)),
+		}
 	case nodes.FailedUnreachable:
-		fix = []remedy.Step{{
-			ID: "mend-the-path", Kind: remedy.Change,
-			Text: "Check that the host is up, and the path to it: a firewall or a security group that drops packets, " +
-				"a route, an address that has moved",
-		}}
+		fix = []remedy.Step{
+			change("mend-the-path", "Check that the host is up, and the path to it: a firewall or a security group "+
+				"that drops packets, a route, an address that has moved"),
+		}
 	default:
-		fix = silentFix(n, host)
+		fix = silentFix(n)
 	}
-	return append(fix, remedy.Step{
-		ID: "replica-that-may-take-over", Kind: remedy.Change,
-		Text: "Give it a replica that takes over when it is gone (Sentinel, cluster)",
-	})
+	return append(fix, change("replica-that-may-take-over", "Give it a replica that takes over when it is gone "+
+		"(Sentinel, cluster)"))
 }
 
 // silentFix is for a server that accepts connections and does not answer.
-func silentFix(n *facts.Node, host string) []remedy.Step {
+func silentFix(n *facts.Node) []remedy.Step {
 	var fix []remedy.Step
 	if s, ok := remedy.Continue(n); ok {
 		fix = append(fix, s)
 	}
-	return append(fix, remedy.Step{
-		ID: "find-what-stops-it", Kind: remedy.Change, Where: host,
-		Text: "Find what the process waits for: its state in /proc (T: SIGSTOP, a debugger, a frozen container; D: a " +
-			"full or slow disk). slowpath as root on that host sees it",
-	}, remedy.Step{
-		ID: string(remedy.ReplyTimeout), Kind: remedy.Change, Restart: "the application",
-		Text: "Give the clients a timeout for replies: without one a call to a silent server waits for ever",
-	})
+	return append(fix, onHost(n, "find-what-stops-it", "Find what the process waits for: its state in /proc (T: "+
+		"SIGSTOP, a debugger, a frozen container; D: a full or slow disk). slowpath as root on that host sees it"),
+		inApplication(string(remedy.ReplyTimeout), "Give the clients a timeout for replies: without one a call to a "+
+			"silent server waits for ever"))
 }
 
 // startServer starts a server again that its service manager runs; ok is false where none is known.

@@ -46,32 +46,21 @@ func explainShortLived(n *facts.Node) *Finding {
 		what = "connect and TLS handshake"
 	}
 	if _, ok := n.Ledger.Path(n.Address, "fresh"); ok {
-		f.support(recording.SourceProbe, float64(c.OpeningNs), "ns",
-			"a new connection costs %s before its first command (%s), a command on an "+
-				"open one %s: %.0f %% of what callers wait for", format.Brief(c.OpeningNs), what,
-			format.Brief(c.CallNs),
-			c.Share()*100)
+		f.support(recording.SourceProbe, float64(c.OpeningNs), "ns", "a new connection costs %s before its first "+
+			"command (%s), a command on an open one %s: %.0f %% of what callers wait for", format.Brief(c.OpeningNs),
+			what, format.Brief(c.CallNs), c.Share()*100)
 	}
-	if tw := n.Series(series.SockTimeWait); len(tw) > 0 {
-		most, _ := tw.Max()
-		if most >= c.PerSecond {
-			f.support(recording.SourceHost, most, "sockets",
-				"%s of its network namespace in TIME_WAIT", counted(most, "socket"))
-		}
+	if most, ok := n.Series(series.SockTimeWait).Max(); ok && most >= c.PerSecond {
+		f.support(recording.SourceHost, most, "sockets", "%s of its network namespace in TIME_WAIT",
+			counted(most, "socket"))
 	}
 	f.supportShortLived(n)
 	if found := connection.SumRedials(slices.DeleteFunc(connection.PoolRedials(n, caller.Callers(n)),
 		func(r connection.Redial) bool {
-			return !r.PoolOverflows() ||
-				!r.Reused()
+			return !r.PoolOverflows() || !r.Reused()
 		})).Callers; len(found) > 0 {
-		f.doubt(recording.SourceTap, float64(len(found)), "processes",
-			"%s has a pool: some of its connections are reused, others are closed after a call or two",
-			caller.CallerNames(found))
-	}
-	if rejected := n.Growth(series.RejectedConnections); rejected > 0 {
-		f.doubt(recording.SourceServer, rejected, "connections",
-			"%s refused (maxclients): refused callers retry", counted(rejected, "connection"))
+		f.doubt(recording.SourceTap, float64(len(found)), "processes", "%s has a pool: some of its connections are "+
+			"reused, others are closed after a call or two", caller.CallerNames(found))
 	}
 	f.FixSteps = shortLivedFix(n, c)
 	return f
@@ -83,11 +72,9 @@ func shortLivedFix(n *facts.Node, c connection.Churn) []remedy.Step {
 		steps = because(steps, "Most callers are on "+format.Name(who))
 	}
 	if c.TLS {
-		steps = append(steps, remedy.Step{
-			ID: "tls-proxy", Kind: remedy.Change, Or: true,
-			Text: "Where connections cannot be kept: a proxy on the callers' host that keeps TLS connections, or TLS " +
-				"session resumption (tls-session-caching yes, the server's default)",
-		})
+		steps = append(steps, orElse(change("tls-proxy", "Where connections cannot be kept: a proxy on the callers' "+
+			"host that keeps TLS connections, or TLS session resumption (tls-session-caching yes, the server's "+
+			"default)")))
 	}
 	return steps
 }

@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"fmt"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
@@ -105,16 +104,13 @@ func slowCommandFix(n *facts.Node, name string, s account.Suspect) []remedy.Step
 				"no is not needed for reads) or in the client"
 		}
 	}
-	fix := []remedy.Step{{
-		ID: "in-steps", Kind: remedy.Change, Restart: "the application",
-		Text: fmt.Sprintf("Instead of %s%s use %s", format.Name(s.Command), caller.FromText(n, []account.Suspect{s}),
-			use),
-	}}
+	fix := []remedy.Step{
+		inApplication("in-steps", "Instead of %s%s use %s", format.Name(s.Command),
+			caller.FromText(n, []account.Suspect{s}), use),
+	}
 	if name != "CLUSTER" && name != "SAVE" {
-		fix = append(fix, remedy.Step{
-			ID: "to-a-replica", Kind: remedy.Change, Or: true, Restart: "the application",
-			Text: "Send commands that must walk everything to a replica that only they use",
-		})
+		fix = append(fix, orElse(inApplication("to-a-replica", "Send commands that must walk everything to a replica "+
+			"that only they use")))
 	}
 	forbid, ok := remedy.Forbid(n, s.Command, caller.UserOf(n, s))
 	if ok && name != "CLUSTER" { // clients of a cluster cannot do without it

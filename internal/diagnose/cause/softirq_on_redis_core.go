@@ -44,21 +44,18 @@ func explainSoftirq(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl)
-	f.support(recording.SourceHost, q.Share(n), "of the time",
-		"the main thread's CPU %d spent %.0f %% of the time in softirqs "+
-			"(/proc/stat); the server itself used %.0f %% of it", q.CPU, 100*q.Share(n),
+	f.support(recording.SourceHost, q.Share(n), "of the time", "the main thread's CPU %d spent %.0f %% of the time in "+
+		"softirqs (/proc/stat); the server itself used %.0f %% of it", q.CPU, 100*q.Share(n),
 		n.Growth(series.MainRun)/1e7/n.Seconds())
-	f.support(recording.SourceHost, q.OwnNs, "ns",
-		"the server's own packets need %.0f %% at most (%.0f TCP segments per second in its namespace)",
-		q.OwnNs/1e7/n.Seconds(), q.OwnNs/hosts.SoftirqNsPerSegment/n.Seconds())
+	f.support(recording.SourceHost, q.OwnNs, "ns", "the server's own packets need %.0f %% at most (%.0f TCP segments "+
+		"per second in its namespace)", q.OwnNs/1e7/n.Seconds(), q.OwnNs/hosts.SoftirqNsPerSegment/n.Seconds())
 	waits := n.Claim(func(_ account.Account, s account.Segment) bool {
 		return s.Actor == account.Server && s.State == account.RunQueue && strings.HasPrefix(s.Culprit,
 			q.ThreadName()+"[")
 	})
 	if waits.Calls > 0 {
-		f.support(recording.SourceTap, float64(waits.Calls), "calls",
-			"%s waited while %s had the CPU, up to %s in one call", ofSlow(waits.Calls, n),
-			q.ThreadName(), format.Brief(waits.MaxNs))
+		f.support(recording.SourceTap, float64(waits.Calls), "calls", "%s waited while %s had the CPU, up to %s in "+
+			"one call", ofSlow(waits.Calls, n), q.ThreadName(), format.Brief(waits.MaxNs))
 	}
 	f.supportQuiet(n, q)
 	if part < mostOfRunQueue {
@@ -84,16 +81,14 @@ func softirqFix(n *facts.Node, q hosts.Softirq) []remedy.Step {
 			move.Undo = moveProcesses([]int{pid}, before)
 		}
 	}
-	return []remedy.Step{move, {
-		ID: "move-interrupts", Kind: remedy.Change, Or: true,
-		Text: fmt.Sprintf("Move the card's interrupts to another CPU: smp_affinity_list below /proc/irq, by its "+
-			"numbers in /proc/interrupts. irqbalance moves them back unless CPU %d is in "+
-			"IRQBALANCE_BANNED_CPULIST", q.CPU),
-	}, {
-		ID: "spread-packets", Kind: remedy.Change, Or: true,
-		Text: "If the card has one queue, let other CPUs handle what it receives: rps_cpus of its queue below " +
-			"/sys/class/net (RPS)",
-	}}
+	return []remedy.Step{
+		move,
+		orElse(change("move-interrupts", "Move the card's interrupts to another CPU: smp_affinity_list below "+
+			"/proc/irq, by its numbers in /proc/interrupts. irqbalance moves them back unless CPU %d is in "+
+			"IRQBALANCE_BANNED_CPULIST", q.CPU)),
+		orElse(change("spread-packets", "If the card has one queue, let other CPUs handle what it receives: rps_cpus "+
+			"of its queue below /sys/class/net (RPS)")),
+	}
 }
 
 // supportQuiet compares with the other CPUs.

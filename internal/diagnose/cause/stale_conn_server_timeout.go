@@ -44,9 +44,8 @@ func explainStale(n *facts.Node) *Finding {
 	limit := n.IdleLimitNs()
 	switch _, known := n.Config("timeout"); {
 	case limit > 0:
-		f.support(recording.SourceServer, float64(limit), "ns",
-			"timeout is %d s: the server closes connections that are idle for longer, and checks at most once a second",
-			limit/1e9)
+		f.support(recording.SourceServer, float64(limit), "ns", "timeout is %d s: the server closes connections that "+
+			"are idle for longer, and checks at most once a second", limit/1e9)
 	case known:
 		f.support(recording.SourceServer, 0, "s",
 			"timeout is 0: not the server closes them, but a proxy, a balancer or a firewall on the path")
@@ -54,55 +53,26 @@ func explainStale(n *facts.Node) *Finding {
 		f.doubt(recording.SourceServer, 0, "",
 			"the server does not report its parameter timeout: it may be the server, or something on the path")
 	}
-	if late := lateNotice(most.Closed); late.Median > 0 {
-		f.support(recording.SourceTap, float64(late.Median), "ns",
-			"the client's socket stayed open for another %s (median), until the next call", format.Brief(late.Median))
-	}
-	f.supportOpening(most)
-	f.support(recording.SourceTap, float64(len(most.Dialled)), "connections",
-		"%d of %d connections that it opened had their first call right after the handshake: a caller waited for them",
-		len(most.Dialled), len(most.Opened()))
-	if len(sum.Callers) > 1 {
-		f.support(recording.SourceTap, float64(len(sum.Callers)), "processes",
-			"%d processes have that: %s", len(sum.Callers), caller.CallerNames(sum.Callers))
-	}
+	f.supportDialled(most)
 	f.doubtRemote(most.Caller)
 	f.FixSteps = staleFix(n, limit, idle.P10, sum.Callers...)
 	return f
 }
 
-// lateNotice is how much later the clients' sockets were closed than the other end.
-func lateNotice(ended []*caller.Conn) facts.Percentiles {
-	var known []*caller.Conn
-	for _, k := range ended {
-		if k.CloseNs > k.ServerClosedNs {
-			known = append(known, k)
-		}
-	}
-	return caller.PercentilesOf(known, func(k *caller.Conn) int64 { return k.CloseNs - k.ServerClosedNs })
-}
-
-// Bounds of what the counters alone can show: few connections, of few commands, in a watch that is much longer than the
-// limit.
-const (
-	staleWatches = 4   // times the limit. Bound: guess.
-	staleCalls   = 50  // commands on each. Bound: guess.
-	staleShare   = 0.3 // Bound: guess.
-)
-
+// staleByCounters judges by the counters alone, which show it where few connections, of few commands, come in a watch
+// that is much longer than the limit.
 func staleByCounters(n *facts.Node) *Finding {
 	limit := n.IdleLimitNs()
 	c := connection.ChurnOf(n)
-	if limit == 0 || n.Seconds()*1e9 < staleWatches*float64(limit) || c.PerSecond*n.Seconds() < degree.Many ||
-		c.PerSecond >= degree.Many || c.CommandsPerConn > staleCalls || c.Share() < staleShare {
+	if limit == 0 || n.Seconds()*1e9 < degree.Several*float64(limit) ||
+		c.PerSecond*n.Seconds() < degree.Many || c.PerSecond >= degree.Many || c.Share() < degree.Most {
 		return nil
 	}
 	f := &Finding{Of: n.Ledger.Calls()}
 	f.loseByChurn(n, c)
 	f.weaken(1)
-	f.support(recording.SourceServer, c.PerSecond, "per second",
-		"timeout is %d s, and %s connections per second come and go, with %s commands on each", limit/1e9,
-		format.Rounded(c.PerSecond), format.Rounded(c.CommandsPerConn))
+	f.support(recording.SourceServer, c.PerSecond, "per second", "timeout is %d s, and %s connections per second come "+
+		"and go, with %s commands on each", limit/1e9, format.Rounded(c.PerSecond), format.Rounded(c.CommandsPerConn))
 	f.doubt(recording.SourceServer, 0, "",
 		"what closed them was not seen: clients that open a connection for each job look the same")
 	f.FixSteps = staleFix(n, limit, limit)
@@ -110,11 +80,8 @@ func staleByCounters(n *facts.Node) *Finding {
 }
 
 func staleFix(n *facts.Node, limit, idleNs int64, of ...*caller.Caller) []remedy.Step {
-	first := remedy.Step{
-		ID: "longer-idle-timeout", Kind: remedy.Change,
-		Text: fmt.Sprintf("Raise the idle timeout of the proxy or balancer on the path (HAProxy: timeout client and "+
-			"timeout server; AWS NLB 350 s) above %s", format.Brief(idleNs)),
-	}
+	first := change("longer-idle-timeout", "Raise the idle timeout of the proxy or balancer on the path (HAProxy: "+
+		"timeout client and timeout server; AWS NLB 350 s) above %s", format.Brief(idleNs))
 	if limit > 0 {
 		first = remedy.ConfigSet(n, "no-idle-timeout", "timeout", "0",
 			"Let the server keep idle connections: tcp-keepalive still finds dead peers")

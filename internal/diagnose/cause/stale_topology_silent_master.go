@@ -64,9 +64,8 @@ func (f *Finding) supportStuck(n *facts.Node, t nodes.Takeover, s nodes.SilentNo
 	f.support(source, float64(s.Ns), "ns",
 		"callers wait for this node, %s: %s, summed over connections (%s)", when, format.Brief(s.Ns), s.Callers.List(3))
 	if s.RequestsUnread {
-		f.support(recording.SourceHost, 0, "",
-			"their requests are unread in its sockets: its host's kernel "+
-				"still acknowledges them, so no connection fails")
+		f.support(recording.SourceHost, 0, "", "their requests are unread in its sockets: its host's kernel still "+
+			"acknowledges them, so no connection fails")
 	}
 	if s.Dialled > 0 {
 		f.support(recording.SourceTap, float64(s.Dialled), "connections",
@@ -86,11 +85,8 @@ func staleTopologyFix(n *facts.Node, t nodes.Takeover) (fix []remedy.Step) {
 		s.Text += ": as a replica it answers MOVED, and callers learn where its slots are"
 		fix = append(fix, s)
 	} else {
-		fix = append(fix, remedy.Step{
-			ID: "end-old-master", Kind: remedy.Change, Where: "the host of " + format.Name(n.Address),
-			Text: "End the old master's process, or reject connections to it, so that callers get an error and fetch " +
-				"the map",
-		})
+		fix = append(fix, onHost(n, "end-old-master", "End the old master's process, or reject connections to it, so "+
+			"that callers get an error and fetch the map"))
 	}
 	return append(fix, remedy.Steps(n, remedy.LeaveSilentMaster, nil)...)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/diagnose/facts/mainthread"
@@ -22,11 +23,6 @@ var swapped = Cause{
 	Changes: []string{"maxmemory", "memory limit"},
 	Explain: explainSwap,
 }
-
-// mostlyKernel is the share of the main thread's CPU time spent on fetching pages from which the cause is named even if
-// the thread was not seen blocked.
-// Bound: guess.
-const mostlyKernel = 0.3
 
 // isFault: the server waits for memory. A missing page is fetched during whatever a thread does: its own code, or a
 // system call that never sleeps by itself and copies from or to the page. Waits that are too short to be reported have
@@ -60,48 +56,30 @@ func explainSwap(n *facts.Node) *Finding {
 		return times
 	})
 	blocked := n.Claim(func(_ account.Account, s account.Segment) bool { return isFault(s) })
-	if !cl.Matters() || blocked.Ns == 0 && work < mostlyKernel {
+	if !cl.Matters() || blocked.Ns == 0 && work < degree.Most {
 		return nil
 	}
 	f := finding(n, cl)
-	f.support(recording.SourceHost, inSwap, "bytes",
-		"%.1f MB of the server are in swap, %.1f MB in memory", inSwap/1e6,
+	f.support(recording.SourceHost, inSwap, "bytes", "%.1f MB of the server are in swap, %.1f MB in memory", inSwap/1e6,
 		facts.LastValue(n.Series(series.ProcessRSS))/1e6)
-	f.support(recording.SourceHost, faults, "faults",
-		"the main thread waited for %s to be read (major faults), %.0f per second", counted(faults, "page"),
-		faults/n.Seconds())
+	f.support(recording.SourceHost, faults, "faults", "the main thread waited for %s to be read (major faults), %.0f "+
+		"per second", counted(faults, "page"), faults/n.Seconds())
 	if blocked.Calls > 0 {
-		f.support(recording.SourceTap, float64(blocked.Calls), "calls",
-			"%s waited while it was blocked in page faults, up to %s in one call",
-			ofSlow(blocked.Calls, n), format.Brief(blocked.MaxNs))
+		f.support(recording.SourceTap, float64(blocked.Calls), "calls", "%s waited while it was blocked in page "+
+			"faults, up to %s in one call", ofSlow(blocked.Calls, n), format.Brief(blocked.MaxNs))
 	}
 	if work > 0 {
-		f.support(recording.SourceServer, work, "of its CPU time",
-			"%.0f %% of the main thread's CPU time went to the kernel, beyond its sockets and "+
-				"forks: it fetches pages and makes room for them", work*100)
-	}
-	if some := n.GrowthNs(series.MachinePressure("memory", "some")); some > 0 {
-		f.support(recording.SourceHost, some, "ns",
-			"for %s of %.0f s tasks of this host waited for memory (PSI)", format.Brief(int64(some)), n.Seconds())
+		f.support(recording.SourceServer, work, "of its CPU time", "%.0f %% of the main thread's CPU time went to the "+
+			"kernel, beyond its sockets and forks: it fetches pages and makes room for them", work*100)
 	}
 	used, rss := facts.LastValue(n.Series(series.UsedMemory)), facts.LastValue(n.Series(series.UsedMemoryRSS))
 	if used > 0 && rss > 0 && rss < used {
 		f.support(recording.SourceServer, rss, "bytes",
 			"INFO: used_memory %.1f MB, resident only %.1f MB", used/1e6, rss/1e6)
 	}
-	limit := memoryLimit(n, f)
-	if children, _ := n.Series(series.Children).Max(); children > 0 {
-		f.doubt(recording.SourceHost, children, "processes",
-			"a child process existed meanwhile: first writes to shared pages "+
-				"fault as well, but without reading (minor faults)")
-	}
-	f.FixSteps = swapFix(n, limit)
+	f.FixSteps = swapFix(n, memoryLimit(n, f))
 	return f
 }
-
-// nearlyFull: a cgroup that uses less of its limit pushes nothing out.
-// Bound: guess.
-const nearlyFull = 0.9
 
 // memoryLimit finds the cgroup with the limit that pushed the server out, if one is nearly full, and says so.
 func memoryLimit(n *facts.Node, f *Finding) (path string) {
@@ -112,13 +90,12 @@ func memoryLimit(n *facts.Node, f *Finding) (path string) {
 		if high := last(series.CgroupMemoryHigh); high > 0 && (limit <= 0 || high < limit) {
 			limit = high
 		}
-		if limit <= 0 || usage < nearlyFull*limit {
+		if limit <= 0 || usage < degree.NearlyAll*limit {
 			continue
 		}
 		path = cgroup
-		f.support(recording.SourceHost, usage, "bytes",
-			"its cgroup %s is full: %.1f of %.1f MB, hit %s", path, usage/1e6, limit/1e6,
-			facts.TimesText(int(n.CgroupSeries(path, series.CgroupMemoryFails).Growth())))
+		f.support(recording.SourceHost, usage, "bytes", "its cgroup %s is full: %.1f of %.1f MB, hit %s", path,
+			usage/1e6, limit/1e6, facts.TimesText(int(n.CgroupSeries(path, series.CgroupMemoryFails).Growth())))
 	}
 	return path
 }

@@ -36,8 +36,6 @@ func explainSyncFree(n *facts.Node) *Finding {
 		what = worst.Command
 		f.Title = worst.Command + " frees a big key in the main thread, element by element"
 		f.supportCommands(n, h.Suspects)
-		f.support(recording.SourceServer, float64(worst.DurationNs), "ns",
-			"%s does little work of its own: its time grows with the value that it frees", worst.Command)
 	}
 	f.supportWaits(n, h, what)
 	if fell := n.MemoryFall(worst); fell >= mainthread.MinFreeBytes {

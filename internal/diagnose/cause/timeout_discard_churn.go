@@ -3,6 +3,7 @@ package cause
 import (
 	"fmt"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -25,10 +26,6 @@ var timeoutDiscardChurn = Cause{
 	},
 	Explain: explainTimeouts,
 }
-
-// deadlineSharp: a timeout ends no call early. Timers may be late on a busy machine, but most are not.
-// Bound: guess.
-const deadlineSharp = 0.7
 
 func explainTimeouts(n *facts.Node) *Finding {
 	callers := caller.Callers(n)
@@ -68,7 +65,8 @@ func explainTimeouts(n *facts.Node) *Finding {
 		"%d that it closed: %s of its calls were given up", all.Name, counted(len(all.Closed), "connection"),
 		len(all.ConnsWhere(func(k *caller.Conn) bool { return k.ClosedBy == recording.Client })),
 		format.Percent(float64(len(all.Closed))/float64(int64(len(all.Closed))+all.AppCalls())))
-	if float64(age.P10) >= deadlineSharp*float64(age.Median) {
+	// A timeout ends no call early. Timers may be late on a busy machine, but most are not.
+	if float64(age.P10) >= degree.Most*float64(age.Median) {
 		f.support(recording.SourceTap, float64(age.P10), "ns",
 			"the calls given up were %s to %s old (median %s): a timeout of about %s", format.Brief(age.P10),
 			format.Brief(age.P90), format.Brief(age.Median), format.Brief(age.P10))
@@ -88,17 +86,11 @@ func explainTimeouts(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, float64(longest), "ns",
 			"SLOWLOG has commands of up to %s: calls that wait for those are given up", format.Brief(longest))
 	}
-	if len(found) > 1 {
-		f.support(recording.SourceTap, float64(len(found)), "processes",
-			"%d processes do so: %s", len(found), caller.CallerNames(found))
-	}
 	f.doubtRemote(all.Caller)
 	f.blameLoads(n, found...)
 	f.FixSteps = append(offered(n, remedy.LongerTimeout, nil, fmt.Sprintf("Wait longer than the slowest "+
 		"healthy calls take: not %s but some times the 99.9th percentile. What made them slow stays, and has a fix of "+
-		"its own", format.Brief(age.P10)), found...), remedy.Step{
-		ID: "limit-retries", Kind: remedy.Change, Restart: "the application",
-		Text: "Limit retries, or use a circuit breaker, so that a slow moment does not become a storm of dials",
-	})
+		"its own", format.Brief(age.P10)), found...), inApplication("limit-retries", "Limit retries, or use a circuit "+
+		"breaker, so that a slow moment does not become a storm of dials"))
 	return f
 }

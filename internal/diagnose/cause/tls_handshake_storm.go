@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/facts/mainthread"
@@ -22,36 +23,18 @@ var tlsHandshakeStorm = Cause{
 	Explain: explainHandshakeStorm,
 }
 
-// Bounds of a storm.
 const (
-	// A few new connections per second are normal for a pool.
-	// Bound: guess.
-	stormRate = 20.0
-	// stormCores: the share of the main thread's time in handshakes from which their number makes it busy, so that more
-	// than their own callers wait.
-	// Bound: guess.
-	stormCores = 0.3
-	// freshNs is how long a connection counts as new.
-	// Bound: guess.
-	freshNs = int64(1e9)
-	// stormExcess: below this share of the excess, calls are slow for another reason, and what is left is their own
-	// handshakes.
-	// Bound: guess.
-	stormExcess = 0.4
 	// tlsCommandNs is the loop's time for a small command under TLS, in addition to what commandstats counts: two
 	// system calls, a record each way (measured: GET on 7.0.15 at 20 connections, 14-16 µs of CPU time each).
 	// Bound: noted, on 7.0.15, a little more than the upper end.
 	tlsCommandNs = 20_000.0
 	// plainAcceptNs is the loop's time for a whole connection without TLS: below it there was no signature.
-	// Bound: guess.
+	// Bound: guess, the CPU time of new connections without TLS on several machines would measure it.
 	plainAcceptNs = 100_000.0
 	// maxHandshakeNs: RSA of 4096 bits takes 3-6 ms (openssl speed rsa4096); more time per connection would have
 	// another cause.
 	// Bound: noted, openssl speed rsa4096, twice the upper end.
 	maxHandshakeNs = 10e6
-	// seenPart: from this part of all handshakes on, those that the tap timed say what one takes.
-	// Bound: guess.
-	seenPart = 4
 )
 
 // handshakeWork is what new connections took of the main thread.
@@ -80,10 +63,10 @@ func handshakeWorkOf(n *facts.Node) (h handshakeWork, ok bool) {
 	from, to := received[0].TimeNs, received[len(received)-1].TimeNs
 	seconds := max(float64(to-from)/1e9, 1e-9)
 	h.count = received.Growth() - connection.ProbeCallsOf(n, from, to).Fresh
-	if h.count < stormRate*seconds {
+	if h.count <= 0 {
 		return h, false
 	}
-	if seen := mainthread.TLSHandshakesOf(n); seen.Count >= h.count/seenPart {
+	if seen := mainthread.TLSHandshakesOf(n); seen.Count >= degree.Part*h.count {
 		h.spans, h.costNs, h.source = seen.Spans, seen.OnCPUNs/seen.Count, recording.SourceTap
 	} else if d, known := mainthread.DemandOf(n); known {
 		usec := 0.0
@@ -106,20 +89,20 @@ func explainHandshakeStorm(n *facts.Node) *Finding {
 		return h.spans.TimesWithin(a, func(s account.Segment) bool { return s.Actor != account.Client })
 	}
 	cl := n.ClaimOf(behind)
-	if h.cores < stormCores { // a new connection waits for its handshake anyway: other calls have to wait for it, too
+	if h.cores < degree.Most { // a new connection waits for its handshake anyway: other calls have to wait for it, too
 		begun := connection.OpenTimesOf(n)
 		cl = n.ClaimOf(func(a account.Account) facts.StateTimes {
-			if begun.OpenedJustBefore(a.Call, freshNs) {
+			if begun.OpenedJustBefore(a.Call, int64(degree.Long)) {
 				return nil
 			}
 			return behind(a)
 		})
 	}
 	f := finding(n, cl)
-	if h.cores < stormCores && (!cl.Matters() || float64(cl.Ns) < stormExcess*float64(n.Ledger.ExcessNs)) {
+	if h.cores < degree.Most && (!cl.Matters() || float64(cl.Ns) < degree.Most*float64(n.Ledger.ExcessNs)) {
 		return nil
 	}
-	if d, known := mainthread.DemandOf(n); known && h.cores >= stormCores {
+	if d, known := mainthread.DemandOf(n); known && h.cores >= degree.Most {
 		part := min(h.cores/max(d.Run, 1e-9), 1)
 		q, _ := n.Queue()
 		unexplained := min(float64(n.UnexplainedWaits().Ns)/float64(max(n.Ledger.ExcessNs, 1)), 1)
@@ -127,15 +110,13 @@ func explainHandshakeStorm(n *facts.Node) *Finding {
 		f.support(d.Source, part, "of its time",
 			"handshakes are %.0f %% of what the main thread did (%.2f of %.2f cores)", part*100, h.cores, d.Run)
 	}
-	f.support(recording.SourceServer, h.count/n.Seconds(), "per second",
-		"%.0f new connections per second (total_connections_received; slowpath's own are not counted), under TLS",
-		h.count/n.Seconds())
+	f.support(recording.SourceServer, h.count/n.Seconds(), "per second", "%.0f new connections per second "+
+		"(total_connections_received; slowpath's own are not counted), under TLS", h.count/n.Seconds())
 	f.support(h.source, h.costNs, "ns",
 		"each takes %s of the main thread's CPU time before its first command", format.Brief(int64(h.costNs)))
 	if cl.Calls > 0 {
-		f.support(recording.SourceTap, float64(cl.Calls), "calls",
-			"%s waited while it did handshakes of others, up to %s in one call",
-			ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
+		f.support(recording.SourceTap, float64(cl.Calls), "calls", "%s waited while it did handshakes of others, up "+
+			"to %s in one call", ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
 	}
 	f.supportTLSPhase(n)
 	f.supportShortLived(n)
@@ -175,12 +156,10 @@ func (f *Finding) supportTLSPhase(n *facts.Node) {
 
 func handshakeStormFix(n *facts.Node) []remedy.Step {
 	const perCycle = "max-new-tls-connections-per-cycle"
-	fix := append(remedy.Steps(n, remedy.KeepConnections, nil), remedy.Step{
-		ID: "spread-dials", Kind: remedy.Change, Restart: "the application",
-		Text: "If many instances start together, let each wait a random time before it connects, with retries that " +
-			"back off with jitter and dial timeouts of at least 5 s: a client that gives up and dials again makes " +
-			"the queue longer",
-	})
+	fix := append(remedy.Steps(n, remedy.KeepConnections, nil), inApplication("spread-dials",
+		"If many instances start together, let each wait a random time before it connects, with retries that back off "+
+			"with jitter and dial timeouts of at least 5 s: a client that gives up and dials again makes the queue "+
+			"longer"))
 	name, version, _ := strings.Cut(n.Rec.Meta[recording.MetaServer], " ")
 	taken, known := n.Config(perCycle)
 	switch {
@@ -188,20 +167,14 @@ func handshakeStormFix(n *facts.Node) []remedy.Step {
 		fix = append(fix, remedy.ConfigSet(n, "few-handshakes-per-cycle", perCycle, "1",
 			"Let commands go on between handshakes"))
 	case !facts.ServerAtLeast(n, 7, 4):
-		fix = append(fix, remedy.Step{
-			ID: "upgrade-server", Kind: remedy.Change, Restart: "the server",
-			Text: "Upgrade to Redis 7.4 or Valkey 8, which take one new TLS connection per iteration of the event " +
-				"loop (" + perCycle + "): older versions take all that are queued first",
-		})
+		fix = append(fix, newerServer("Upgrade to Redis 7.4 or Valkey 8, which take one new TLS connection per "+
+			"iteration of the event loop ("+perCycle+"): older versions take all that are queued first"))
 	}
 	if name == "valkey" && facts.VersionAtLeast(version, 8, 1) {
 		fix = append(fix, remedy.ConfigSet(n, "more-io-threads", "io-threads", "4",
 			"They do handshakes, too. Only where there are as many CPUs"))
 		fix[len(fix)-1].Since = "Valkey 8.1"
 	}
-	return append(fix, remedy.Step{
-		ID: "ecdsa-certificate", Kind: remedy.Change,
-		Text: "A certificate with an ECDSA key (P-256) instead of RSA: its signature costs about a tenth; or a TLS " +
-			"proxy (stunnel, Envoy) on the server's host",
-	})
+	return append(fix, change("ecdsa-certificate", "A certificate with an ECDSA key (P-256) instead of RSA: its "+
+		"signature costs about a tenth; or a TLS proxy (stunnel, Envoy) on the server's host"))
 }

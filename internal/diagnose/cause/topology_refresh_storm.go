@@ -58,21 +58,18 @@ func (f *Finding) doubtRefreshes(n *facts.Node, r nodes.MapRefresh) {
 	switch {
 	case r.Moved < 0 && mapChanged(n):
 		f.weaken(1)
-		f.doubt(recording.SourceServer, 0, "",
-			"the map changed during the watch, and this version does not count MOVED "+
-				"replies: clients may have asked because of it")
+		f.doubt(recording.SourceServer, 0, "", "the map changed during the watch, and this version does not count "+
+			"MOVED replies: clients may have asked because of it")
 	case r.Moved > 0:
-		f.doubt(recording.SourceServer, r.Moved, "replies",
-			"%s got MOVED, which makes clients ask, too: at most a part of the %.0f map requests",
-			counted(r.Moved, "call"), r.Calls)
+		f.doubt(recording.SourceServer, r.Moved, "replies", "%s got MOVED, which makes clients ask, too: at most a "+
+			"part of the %.0f map requests", counted(r.Moved, "call"), r.Calls)
 	case r.Moved == 0:
 		f.support(recording.SourceServer, 0, "replies",
 			"no call got MOVED: nothing moved that they would have to learn")
 	}
 	if r.OnNewConns && !r.Lettuce {
-		f.doubt(recording.SourceServer, r.ConnsOpened, "connections",
-			"each map request comes with a new connection: client objects made "+
-				"for each job request the map when they start")
+		f.doubt(recording.SourceServer, r.ConnsOpened, "connections", "each map request comes with a new connection: "+
+			"client objects made for each job request the map when they start")
 	}
 	if r.SubcommandsMerged && mainthread.TapCalls(n, r.Command.String()) == 0 && !r.Lettuce {
 		f.doubt(recording.SourceServer, 0, "",
@@ -125,17 +122,9 @@ func refreshStep(w cost.Option) remedy.Step {
 	case "event-driven":
 		s.Risk = "a master that hangs without an error is noticed late"
 	}
-	s.Text = fmt.Sprintf("%s: saves %.0f %% of it on the masters", upper(title), w.Saves*100)
+	s.Text = fmt.Sprintf("%s: saves %.0f %% of it on the masters", strings.ToUpper(title[:1])+title[1:], w.Saves*100)
 	if w.How != "" {
 		s.Text += " (" + w.How + ")"
 	}
 	return s
-}
-
-// upper begins a sentence.
-func upper(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
 }

@@ -27,23 +27,15 @@ func explainTransactions(n *facts.Node) *Finding {
 	}
 	f := &Finding{Of: n.Ledger.Calls(), Samples: int(t.Failed)}
 	f.lose(n, facts.LostWaiting, float64(t.FailedNs), each)
-	f.support(recording.SourceTap, float64(t.Failed), "transactions",
-		"%d of %d transactions changed nothing: another client had changed a key that they watched (%s)", t.Failed,
-		t.Done, caller.CallerNames(t.Callers))
-	f.support(recording.SourceTap, float64(each), "ns",
-		"each took %s, from WATCH to the null reply to EXEC; for one that succeeded callers had lost %s by then",
-		format.Brief(t.FailedNs/t.Failed), format.Brief(each))
+	f.support(recording.SourceTap, float64(t.Failed), "transactions", "%d of %d transactions changed nothing: another "+
+		"client had changed a key that they watched (%s)", t.Failed, t.Done, caller.CallerNames(t.Callers))
+	f.support(recording.SourceTap, float64(each), "ns", "each took %s, from WATCH to the null reply to EXEC; for one "+
+		"that succeeded callers had lost %s by then", format.Brief(t.FailedNs/t.Failed), format.Brief(each))
 	f.FixSteps = []remedy.Step{
-		{
-			ID: "one-script", Kind: remedy.Change, Restart: "the application",
-			Text: "Read and write in one call, which nothing can come between: a command (INCRBY, HINCRBY, SET with " +
-				"NX or GET), a script (EVAL), or a function (FCALL)",
-		},
-		{
-			ID: "watch-shorter", Kind: remedy.Change, Or: true, Restart: "the application",
-			Text: "Do what takes long before WATCH, watch fewer or smaller keys, and wait a random time before the " +
-				"next try",
-		},
+		inApplication("one-script", "Read and write in one call, which nothing can come between: a command (INCRBY, "+
+			"HINCRBY, SET with NX or GET), a script (EVAL), or a function (FCALL)"),
+		orElse(inApplication("watch-shorter", "Do what takes long before WATCH, watch fewer or smaller keys, and wait "+
+			"a random time before the next try")),
 	}
 	return f
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/connection"
 	"slowpath/internal/diagnose/facts/hosts"
@@ -18,10 +19,6 @@ var unreachableAddress = Cause{
 	ID:      "unreachable-address",
 	Explain: explainUnreachable,
 }
-
-// mostAddressesSaid are named, those that cost most.
-// Bound: arithmetic, the size of a list.
-const mostAddressesSaid = 3
 
 func explainUnreachable(n *facts.Node) *Finding {
 	dials, ns := map[string]int64{}, map[string]int64{}
@@ -44,10 +41,9 @@ func explainUnreachable(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
 		"%s of %s were made on connections that came after dials that failed, which took up to %s",
 		ofSlow(cl.Calls, n), format.Name(facts.KeysByValue(callers)[0]), format.Brief(cl.MaxNs))
-	for _, address := range all[:min(len(all), mostAddressesSaid)] {
-		f.support(recording.SourceTap, float64(dials[address]), "dials",
-			"%s to %s came to nothing, after %s on average", counted(dials[address], "dial"), format.Name(address),
-			format.Brief(ns[address]/dials[address]))
+	for _, address := range all[:min(len(all), degree.Listed)] {
+		f.support(recording.SourceTap, float64(dials[address]), "dials", "%s to %s came to nothing, after %s on "+
+			"average", counted(dials[address], "dial"), format.Name(address), format.Brief(ns[address]/dials[address]))
 	}
 	f.FixSteps = unreachableFix(all[0])
 	return f
@@ -63,7 +59,7 @@ func explainSilent(n *facts.Node) *Finding {
 	f := &Finding{Of: n.Ledger.Calls(), Grade: Inferred, Samples: worst.Dials}
 	who := format.Name(hosts.ProcessName(n.Case, worst.PID, "a process"))
 	f.Title = fmt.Sprintf("%s dials %s again and again, which does not answer", who, format.Name(worst.To))
-	for _, s := range all[:min(len(all), mostAddressesSaid)] {
+	for _, s := range all[:min(len(all), degree.Listed)] {
 		f.support(recording.SourceHost, float64(s.Dials), "dials",
 			"%s of %s to %s came to nothing after up to %s: its threads spent %s of their time in them",
 			counted(s.Dials, "dial"), format.Name(hosts.ProcessName(n.Case, s.PID, "a process")), format.Name(s.To),
@@ -92,13 +88,8 @@ func unreachableFix(address string) []remedy.Step {
 				"listen there and firewalls let it through (getent ahosts NAME lists the addresses of a name in " +
 				"their order)",
 		},
-		{
-			ID: "short-connect-timeout", Kind: remedy.Change, Or: true, Restart: "the application",
-			Text: "Lower the connect timeout of the client library: it is what each dial to a silent address costs",
-		},
-		{
-			ID: "keep-connections", Kind: remedy.Change, Restart: "the application",
-			Text: "Keep connections open (a pool) instead of making one for each job",
-		},
+		orElse(inApplication("short-connect-timeout", "Lower the connect timeout of the client library: it is what "+
+			"each dial to a silent address costs")),
+		inApplication("keep-connections", "Keep connections open (a pool) instead of making one for each job"),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/remedy"
@@ -21,10 +22,6 @@ var waitOrMinReplicas = Cause{
 	Explain: explainAcks,
 }
 
-// lateAckSeconds: replicas acknowledge once per second, so that INFO has a lag of 0 or 1.
-// Bound: server, replicationCron sends REPLCONF ACK each second.
-const lateAckSeconds = 2
-
 func explainAcks(n *facts.Node) *Finding {
 	cl, ops := n.InState(account.AckWait), facts.NameCounts{}
 	for _, c := range cl.PerCall {
@@ -35,19 +32,17 @@ func explainAcks(n *facts.Node) *Finding {
 	switch {
 	case cl.Matters():
 		f = finding(n, cl)
-		f.support(recording.SourceTap, float64(cl.Calls), "calls",
-			"%s are %s, and waited for acknowledgements, up to %s in one call",
-			ofSlow(cl.Calls, n), named(ops), format.Brief(cl.MaxNs))
+		f.support(recording.SourceTap, float64(cl.Calls), "calls", "%s are %s, and waited for acknowledgements, up to "+
+			"%s in one call", ofSlow(cl.Calls, n), named(ops), format.Brief(cl.MaxNs))
 	case ok && !mainthread.SeenExactly(n) && known.Blocked >= facts.HealthyMinCalls &&
 		known.MeanNs >= float64(n.Ledger.ThresholdNs):
 		f = finding(n, cl)
 		f.Samples = known.Blocked
 		f.lose(n, facts.LostAcks, known.AllNs, int64(known.MeanNs))
 		ops = known.Ops
-		f.support(recording.SourceServer, known.MeanNs, "ns",
-			"%.0f calls of %s took about %s each: clients were blocked in nothing else at %d of %d polls "+
-				"(commandstats, blocked_clients)", known.Calls, named(ops), format.Brief(int64(known.MeanNs)),
-			known.Blocked, known.Polls)
+		f.support(recording.SourceServer, known.MeanNs, "ns", "%.0f calls of %s took about %s each: clients were "+
+			"blocked in nothing else at %d of %d polls (commandstats, blocked_clients)", known.Calls, named(ops),
+			format.Brief(int64(known.MeanNs)), known.Blocked, known.Polls)
 	default:
 		return nil
 	}
@@ -99,7 +94,7 @@ func (f *Finding) supportReplicas(n *facts.Node) (late []mainthread.Replica) {
 			"at times only %.0f of %d replicas were connected (connected_slaves)", least, len(replicas))
 	}
 	for _, r := range replicas {
-		if r.MaxLagSeconds >= lateAckSeconds {
+		if r.MaxLagSeconds > 1 { // they acknowledge once per second (replicationCron): INFO has a lag of 0 or 1
 			late = append(late, r)
 			f.support(recording.SourceServer, r.MaxLagSeconds, "s",
 				"%s acknowledged nothing for up to %.0f s (lag), and was up to %s behind; one per second is usual",
@@ -124,22 +119,16 @@ func replicaName(r mainthread.Replica) string {
 
 func acksFix(late []mainthread.Replica) (fix []remedy.Step) {
 	if len(late) == 0 {
-		fix = append(fix, remedy.Step{
-			ID: "bring-replicas-back", Kind: remedy.Change,
-			Text: "Bring the replicas back that WAIT asks for, or ask for as many as there are: it returns at its " +
-				"timeout with fewer, and a timeout of 0 waits for ever",
-		})
+		fix = append(fix, change("bring-replicas-back", "Bring the replicas back that WAIT asks for, or ask for as "+
+			"many as there are: it returns at its timeout with fewer, and a timeout of 0 waits for ever"))
 	} else {
 		var names []string
 		for _, r := range late {
 			names = append(names, replicaName(r))
 		}
-		fix = append(fix, remedy.Step{
-			ID: remedy.CureSlowNode, Kind: remedy.Change,
-			Text: "Find out why replicas are late: run slowpath doctor against " +
-				strings.Join(names[:min(len(names), 3)], ", ") +
-				", and look at the path to them (CPU quota, disk, bandwidth, distance)",
-		})
+		fix = append(fix, change(remedy.CureSlowNode, "%s", "Find out why replicas are late: run slowpath doctor "+
+			"against "+strings.Join(names[:min(len(names), degree.Listed)], ", ")+", and look at the path to them "+
+			"(CPU quota, disk, bandwidth, distance)"))
 	}
 	return append(fix, remedy.Step{
 		ID: "wait-less", Kind: remedy.Change, Or: true, Restart: "the application",
