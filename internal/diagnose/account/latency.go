@@ -5,6 +5,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
 	"slowpath/internal/stats"
@@ -105,8 +106,7 @@ func (a *latencies) probePaths(rec *recording.Recording) []Path {
 }
 
 // ThroughTCP: a TCP connect takes this share of the fastest call, or more, where the server's own kernel answers it.
-// Bound: majority, of the call.
-const ThroughTCP = 0.5
+const ThroughTCP = degree.Most
 
 // leastRTT is the least round trip to a node of which connects took connectNs at least.
 func leastRTT(rec *recording.Recording, node string, connectNs int64) int64 {

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
 )
@@ -48,16 +49,16 @@ func checkWithHost(rec *recording.Recording, suspects []Suspect) {
 		// A long command that shares its CPU with others may be off it for most of the time, and still be long by its
 		// own work.
 		s.Busy = ran >= s.DurationNs/2 ||
-			ran >= MinSeenBusyNs && ran >= s.DurationNs/besideOthers && held < s.DurationNs/2
+			ran >= MinSeenBusyNs && ran >= s.DurationNs/degree.Many && held < s.DurationNs/2
 		s.Stopped = longest(at.stopped, s) >= s.DurationNs/2
 		if !s.Stopped {
 			continue
 		}
 		mean, calls := meanNs(rec, s)
 		switch {
-		case calls >= fastCalls && mean*fastTimes < s.DurationNs:
+		case calls >= degree.Many && mean*degree.Many < s.DurationNs:
 			s.Busy = false // the thread was at work then, but hardly on this
-		case calls > 0 && held < s.DurationNs/2 && mean >= s.DurationNs/usualPart && !ConstantTime(s.Command):
+		case calls > 0 && held < s.DurationNs/2 && mean*degree.Several >= s.DurationNs && !ConstantTime(s.Command):
 			s.Stopped = false // it always takes about that long
 		}
 	}
@@ -70,19 +71,6 @@ func meanNs(rec *recording.Recording, s *Suspect) (ns int64, calls float64) {
 	time := series.CommandUsec(stat)
 	return int64(time.Ns(rec.Of(time, s.Node).Growth() / max(calls, 1))), calls
 }
-
-// A command is fast that is called fastCalls times in a watch, and on average takes less than a part in fastTimes of
-// its time in SLOWLOG.
-const (
-	fastCalls = 100 // Bound: guess.
-	fastTimes = 20  // Bound: guess.
-	// usualPart: a command that on average takes more than this part of a time took it by its own work.
-	// Bound: guess.
-	usualPart = 4
-	// besideOthers: a thread that shares its CPU with others has at least this part of it.
-	// Bound: guess, fair shares among eight threads.
-	besideOthers = 8
-)
 
 // longest is the longest time that the states cover of any span as long as the suspect's duration, within the suspect's
 // window. They are ordered by time.

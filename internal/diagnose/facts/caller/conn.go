@@ -4,6 +4,7 @@ import (
 	"iter"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
@@ -214,23 +215,12 @@ func (c *Conn) ClosedIdle() bool {
 	return c.ClosedBy == recording.Client && c.Unanswered == 0 && c.AppCalls() > 0
 }
 
-// maxFirstCallDelay: a connection whose first call came later than this many times its own round trips was opened ahead
-// of use (MinIdleConns, a warm-up).
-// Bound: guess.
-const maxFirstCallDelay = 2
-
-// OpenedAheadOfUse reports whether it was open before a call needed it. Its own round trips count as well as the
-// caller's mean of callNs, since they take longer when many connections are opened at a time.
+// OpenedAheadOfUse reports whether it was open before a call needed it (MinIdleConns, a warm-up): its first call came
+// several times as late as its handshake took. That counts as well as the caller's mean of callNs, since round trips take
+// longer when many connections are opened at a time.
 func (k *Conn) OpenedAheadOfUse(callNs int64) bool {
-	switch {
-	case k.Handshake == nil:
-		return false
-	case k.Handshake.IdleNs > 0:
-		return k.Handshake.IdleNs > (maxFirstCallDelay-1)*int64(k.HandshakeRoundTrips()+1)*max(callNs,
-			k.HandshakeRoundTripNs())
-	}
-	// recorded before the rest was
-	return k.FirstReplyNs-k.DialNs > maxFirstCallDelay*int64(k.HandshakeRoundTrips()+1)*callNs
+	return k.Handshake != nil && k.Handshake.IdleNs >
+		degree.Several*int64(k.HandshakeRoundTrips()+1)*max(callNs, k.HandshakeRoundTripNs())
 }
 
 // LastUseNs is when the last call of a connection ended, as far as its samples, one per second, show it.
@@ -249,7 +239,7 @@ func (k *Conn) LastUseNs() int64 {
 // IdleSpan is the time in which a pool would have given a closed connection to a caller instead of dialling. Right
 // before the close, the pool may have been about to close it.
 func (c *Conn) IdleSpan() facts.Span {
-	return facts.Span{FromNs: c.CloseNs - c.IdleNs + MinIdleNs, ToNs: c.CloseNs - MinIdleNs}
+	return facts.Span{FromNs: c.CloseNs - c.IdleNs + int64(degree.AtOnce), ToNs: c.CloseNs - int64(degree.AtOnce)}
 }
 
 // CommonHandshake is the handshake that most of the connections began with, as a list of commands.
@@ -285,17 +275,3 @@ func PercentilesOf(conns []*Conn, of func(*Conn) int64) facts.Percentiles {
 	}
 	return facts.PercentilesOfNs(ns)
 }
-
-const (
-	// MinIdleNs is the time since the last call from which a connection was idle: longer than callers hold one between
-	// two calls of one task.
-	// Bound: guess.
-	MinIdleNs = int64(100e6)
-	// LongIdleNs is the shortest pause in nanoseconds after which a path may have forgotten a connection. Those that
-	// forget do so after minutes; a second is far above the gaps of busy callers.
-	// Bound: guess.
-	LongIdleNs = int64(1e9)
-	// MinCallsOfConn: one call of a connection does not tell what else comes on it.
-	// Bound: arithmetic, more than one.
-	MinCallsOfConn = 2
-)

@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/recording"
@@ -54,7 +55,7 @@ func LateReadsOf(n *facts.Node, whole bool, of func(*hosts.Threads, account.Segm
 					unreadReply{facts.Span{FromNs: s.ToNs - part, ToNs: s.ToNs}, a.Call.Conn})
 			}
 		}
-		if ns := times.Ns(); float64(ns) >= facts.CountedPart*float64(a.ExcessNs) && ns > 0 {
+		if ns := times.Ns(); float64(ns) >= degree.Part*float64(a.ExcessNs) && ns > 0 {
 			calls[pid]++
 			l.ns[pid] += ns
 		}
@@ -89,7 +90,7 @@ func unsentNs(n *facts.Node, c *Caller, unread []unreadReply) (ns float64) {
 	all = facts.MergeSpans(all)
 	used := 0
 	for _, k := range c.Conns {
-		if k.Calls >= MinCallsOfConn && k.CloseNs == 0 {
+		if k.Calls > 1 && k.CloseNs == 0 {
 			used++
 		}
 	}

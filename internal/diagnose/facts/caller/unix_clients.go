@@ -98,10 +98,6 @@ func unixClientAt(n *facts.Node, address string, at int64) (c unixClient, ok boo
 	return c, false
 }
 
-// youngerNs is by how much a connection may be younger than its age says, in whole seconds of the server's clock.
-// Bound: server, CLIENT LIST has the age in seconds.
-const youngerNs = int64(1e9)
-
 func findUnixClients(n *facts.Node) map[string][]unixClient {
 	type key struct {
 		address string
@@ -116,7 +112,8 @@ func findUnixClients(n *facts.Node) map[string][]unixClient {
 			if !c.OverUnix() || strings.HasSuffix(c.Addr, ":0") {
 				continue
 			}
-			k, from := key{c.Addr, c.ID}, min(s.TimeNs, s.TimeNs-c.Age*1e9+youngerNs)
+			age := max(c.Age-1, 0) // it has whole seconds of the server's clock
+			k, from := key{c.Addr, c.ID}, s.TimeNs-age*1e9
 			before, ok := byKey[k]
 			if ok {
 				from = min(from, before.FromNs)

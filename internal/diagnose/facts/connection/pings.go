@@ -117,7 +117,7 @@ func apartPings(n *facts.Node) float64 {
 	}
 	all, apart := 0, 0
 	for _, c := range conns {
-		if c.pings == 0 || c.pings+c.others < caller.MinCallsOfConn {
+		if c.pings == 0 || c.pings+c.others <= 1 {
 			continue
 		}
 		all += c.pings

@@ -3,6 +3,7 @@ package hosts
 import (
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -11,11 +12,11 @@ import (
 // RTOMinNs is the kernel's shortest retransmission timer in nanoseconds; a tail loss probe comes no earlier for a
 // single segment.
 // Bound: kernel, TCP_RTO_MIN.
-const RTOMinNs = int64(200e6)
+const RTOMinNs = 200e6
 
-// MinTimeoutNs is from when on a wait can be that of a retransmission timer.
-// Bound: guess, RTOMinNs less a tenth: what sees the wait may begin to count after the segment was sent.
-const MinTimeoutNs = RTOMinNs * 9 / 10
+// MinTimeoutNs is from when on a wait can be that of a retransmission timer: what sees the wait may begin to count after
+// the segment was sent.
+const MinTimeoutNs = int64(degree.NearlyAll * RTOMinNs)
 
 // PacketLoss is what the sockets at both ends counted of retransmissions.
 type PacketLoss struct {
@@ -120,20 +121,13 @@ func SpuriousSegs(n *facts.Node) float64 {
 	return max(n.Growth(series.TCPDSACKRecvSegs), n.Growth(series.TCPDSACKRecv))
 }
 
-// About the same connections are open if their number varies by at most fewConns and this share of it.
-// Bound: guess.
-const (
-	fewConns      = 10
-	fewConnsShare = 0.1
-)
-
 // sameConns reports whether about the same connections were open all the time: only then does the sum over the open
 // ones show losses.
 func sameConns(n *facts.Node) bool {
 	open := n.Series(series.SockEstablished)
 	most, _ := open.Max()
 	least, _ := open.Min()
-	return most-least <= fewConns+most*fewConnsShare
+	return most-least <= degree.Part*most
 }
 
 // WindowLimitedNs is how long in nanoseconds the connection that waited most for its peer's window did so during the

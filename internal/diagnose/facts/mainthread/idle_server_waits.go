@@ -31,7 +31,7 @@ func (w IdleServerWait) LoopIdle() bool {
 }
 
 // minIdleServerWaitNs is the shortest wait that counts: shorter ones happen by accident.
-const minIdleServerWaitNs = facts.MaxHealthyWaitNs
+const minIdleServerWaitNs = facts.HealthyMaxNs
 
 const (
 	// idleLoopSleep is the least part of the time that the main thread of a server with nothing to do sleeps.
