@@ -72,7 +72,7 @@ func Build(rec *recording.Recording) *Ledger {
 	p := newPainter(rec, all, threads, suspects, exact, hops)
 	l := &Ledger{
 		ThresholdNs: all.thresholdNs, Latency: all.summary(rec), Paths: all.paths,
-		Suspects: suspects, Slow: accounts(rec, all, p), exact: exact, hops: hops, served: all.tap.served,
+		Suspects: suspects, Slow: accounts(rec, all, p), exact: exact, hops: *hops, served: all.tap.served,
 	}
 	l.FreshThresholdNs = all.freshNs()
 	l.Slow = hops.join(l.Slow, p.impliedCall)

@@ -148,48 +148,57 @@ func findPath(paths []Path, node, conn string) (Path, bool) {
 }
 
 func (a *latencies) summary(rec *recording.Recording) Latency {
-	var load *hdrhistogram.Histogram
-	for _, h := range a.load {
-		load = merge(load, h)
-	}
-	if load != nil && load.TotalCount() > 0 {
-		return latencyOf(load)
-	}
-	var kept, all []int64
-	for _, c := range rec.Calls {
-		if c.Source != recording.SourceProbe {
-			continue
-		}
-		ns := feltNs(rec, c)
-		all = append(all, ns)
-		if c.Conn != "fresh" {
-			kept = append(kept, ns)
-		}
-	}
-	if len(kept) == 0 {
-		kept = all
-	}
-	if h := a.tap.observed(); len(kept) == 0 && h != nil {
+	if h := a.ofLoad(); h != nil {
 		return latencyOf(h)
 	}
-	if len(kept) == 0 {
+	all := a.ofProbe(rec, func(string) bool { return true })
+	kept := a.ofProbe(rec, func(conn string) bool { return conn != connFresh })
+	h := a.tap.observed()
+	switch {
+	case kept.Calls > 0:
+		kept.Calls = all.Calls
+		return kept
+	case all.Calls > 0 || h == nil:
+		return all
+	}
+	return latencyOf(h)
+}
+
+// ofLoad are all calls of a load; nil: there were none.
+func (a *latencies) ofLoad() (all *hdrhistogram.Histogram) {
+	for _, h := range a.load {
+		if h.TotalCount() > 0 {
+			all = merge(all, h)
+		}
+	}
+	return all
+}
+
+// ofProbe are the probe's calls on some connections: recorded or, where that is more, counted.
+func (a *latencies) ofProbe(rec *recording.Recording, of func(conn string) bool) Latency {
+	var ns []int64
+	for _, c := range rec.Calls {
+		if c.Source == recording.SourceProbe && of(c.Conn) {
+			ns = append(ns, feltNs(rec, c))
+		}
+	}
+	if len(ns) == 0 {
 		return Latency{}
 	}
+	sortNs(ns)
+	l := Latency{Calls: len(ns), P50Ns: stats.Quantile(ns, 0.5), P99Ns: stats.Quantile(ns, 0.99)}
+	l.P999Ns = stats.Quantile(ns, 0.999)
 	var counted *hdrhistogram.Histogram
 	for k, h := range a.probe {
-		if k.conn != "fresh" {
+		if of(k.conn) {
 			counted = merge(counted, h)
 		}
 	}
-	if counted != nil && int(counted.TotalCount()) > len(kept) {
-		l := latencyOf(counted)
-		l.Calls = a.probeCalls(len(all))
-		return l
+	if counted != nil && int(counted.TotalCount()) > len(ns) {
+		l = latencyOf(counted)
 	}
-	sortNs(kept)
-	return Latency{
-		len(all), stats.Quantile(kept, 0.5), stats.Quantile(kept, 0.99), stats.Quantile(kept, 0.999), kept[len(kept)-1],
-	}
+	l.MaxNs = ns[len(ns)-1] // slow calls are thinned last
+	return l
 }
 
 // probeCalls is how many calls the probe made, of which some are recorded.

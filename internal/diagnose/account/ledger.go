@@ -25,7 +25,7 @@ type Ledger struct {
 	// the epoch, in order of time: Users.SlowNs is how long these are together.
 	Stalls []int64
 	exact  map[string][]Segment // by node
-	hops   *hops
+	hops   hops
 	served map[string]*hdrhistogram.Histogram // the times of all calls at the node's end, by node
 }
 

@@ -77,7 +77,7 @@ var Walks = facts.WordSet("SCAN SSCAN HSCAN ZSCAN")
 // LastThreadOf is what the tap counted last on a connection, and not on another one of the same address.
 func LastThreadOf(n *facts.Node, c *Conn, of series.Name) (v int64) {
 	for _, p := range n.Rec.Of(of, c.Client) {
-		if p.TimeNs >= c.OpenNs && (c.CloseNs == 0 || p.TimeNs <= c.CloseNs) {
+		if c.openAt(p.TimeNs) {
 			v = int64(p.Value)
 		}
 	}

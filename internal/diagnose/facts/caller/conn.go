@@ -117,7 +117,7 @@ func (c *Conn) uses() iter.Seq[recording.ConnUse] {
 			return
 		}
 		for u := range c.UsedIn.ConnUses(c.Client) {
-			if u.TimeNs >= c.OpenNs && (c.CloseNs == 0 || u.TimeNs <= c.CloseNs) && !yield(u) {
+			if c.openAt(u.TimeNs) && !yield(u) {
 				return
 			}
 		}
