@@ -62,7 +62,7 @@ func (l *Ledger) timesAt(rec *recording.Recording, h Hop, source string) HopTime
 		}
 	}
 	if t.Calls = len(ns); len(ns) > 0 {
-		sortNs(ns)
+		slices.Sort(ns)
 		t.P50Ns, t.P99Ns = stats.Quantile(ns, 0.5), stats.Quantile(ns, 0.99)
 	}
 	return t

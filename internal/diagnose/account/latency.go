@@ -1,6 +1,7 @@
 package account
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -94,7 +95,7 @@ func (a *latencies) probePaths(rec *recording.Recording) []Path {
 		}
 		p.Unsent = unsent[k]
 		if c := connects[k.node]; len(c) > 0 {
-			sortNs(c)
+			slices.Sort(c)
 			p.ConnectNs, p.ConnectMinNs = stats.Quantile(c, 0.5), c[0]
 			if p.Conn != connFresh && float64(p.ConnectNs) >= ThroughTCP*float64(fastest[k.node]) {
 				p.DistanceNs = leastRTT(rec, k.node, p.ConnectMinNs)
@@ -118,7 +119,7 @@ func leastRTT(rec *recording.Recording, node string, connectNs int64) int64 {
 
 // pathOf is the path of calls that took ns, at least one.
 func pathOf(node, conn string, ns []int64) Path {
-	sortNs(ns)
+	slices.Sort(ns)
 	p := Path{
 		Node: node, Conn: conn, Calls: len(ns), MinNs: ns[0], MaxNs: ns[len(ns)-1],
 		P50Ns: stats.Quantile(ns, 0.5), P90Ns: stats.Quantile(ns, 0.9), P99Ns: stats.Quantile(ns, 0.99),
@@ -185,7 +186,7 @@ func (a *latencies) ofProbe(rec *recording.Recording, of func(conn string) bool)
 	if len(ns) == 0 {
 		return Latency{}
 	}
-	sortNs(ns)
+	slices.Sort(ns)
 	l := Latency{Calls: len(ns), P50Ns: stats.Quantile(ns, 0.5), P99Ns: stats.Quantile(ns, 0.99)}
 	l.P999Ns = stats.Quantile(ns, 0.999)
 	var counted *hdrhistogram.Histogram
@@ -213,5 +214,3 @@ func (a *latencies) probeCalls(recorded int) int {
 func latencyOf(h *hdrhistogram.Histogram) Latency {
 	return Latency{int(h.TotalCount()), h.ValueAtQuantile(50), h.ValueAtQuantile(99), h.ValueAtQuantile(99.9), h.Max()}
 }
-
-func sortNs(ns []int64) { sort.Slice(ns, func(i, j int) bool { return ns[i] < ns[j] }) }

@@ -168,10 +168,10 @@ func (f *Finding) adviseBatches(far bool) {
 // promptShare is the share of a connection's calls that were sent right after the reply before.
 func promptShare(l caller.ConnTimeline) (share float64, counted bool) {
 	last, ok := l.LastSample()
-	if !ok || last.BackToBack < 0 {
+	if !ok || last.Prompt < 0 {
 		return 0, false
 	}
-	return float64(last.BackToBack) / float64(max(last.Calls, 1)), true
+	return float64(last.Prompt) / float64(max(last.Calls, 1)), true
 }
 
 // leastWait is the least share of its time that a caller waits for replies. Where it was counted which calls were sent

@@ -66,52 +66,8 @@ type Conn struct {
 	UsedIn *recording.Recording // that has the samples of its use; nil where its client's end was not seen
 }
 
-// ConnSample is what a connection had done up to a time since it was first seen. Its times are in nanoseconds.
-type ConnSample struct {
-	// TimeNs is when the sample was taken.
-	TimeNs int64
-	// Calls is the number of calls that were answered.
-	Calls int64
-	// InFlightNs is the time with a call in flight.
-	InFlightNs int64
-	// IdleNs is the time without one.
-	IdleNs int64
-	// BackToBack is the number of calls that were sent right after the reply before them; -1 where they were not
-	// counted.
-	BackToBack int64
-	// IdleMaxNs is the longest pause between two calls since the sample before; -1 where it was not measured.
-	IdleMaxNs int64
-}
-
-// Samples are the samples of its use, in order of time.
-func (c *Conn) Samples() iter.Seq[ConnSample] {
-	return func(yield func(ConnSample) bool) {
-		for u := range c.uses() {
-			if !yield(ConnSample{u.TimeNs, u.Calls, u.InFlightNs, u.IdleNs, u.Prompt, u.IdleMaxNs}) {
-				return
-			}
-		}
-	}
-}
-
-// Sampled reports whether it has samples.
-func (c *Conn) Sampled() bool {
-	for range c.Samples() {
-		return true
-	}
-	return false
-}
-
-// LastSample is the last of its samples; false where there is none.
-func (c *Conn) LastSample() (last ConnSample, ok bool) {
-	for u := range c.Samples() {
-		last, ok = u, true
-	}
-	return last, ok
-}
-
-// uses are its uses, without those of other connections of the same address.
-func (c *Conn) uses() iter.Seq[recording.ConnUse] {
+// Samples are the samples of its use, in order of time, without those of other connections of the same address.
+func (c *Conn) Samples() iter.Seq[recording.ConnUse] {
 	return func(yield func(recording.ConnUse) bool) {
 		if c.UsedIn == nil {
 			return
@@ -122,6 +78,20 @@ func (c *Conn) uses() iter.Seq[recording.ConnUse] {
 			}
 		}
 	}
+}
+
+// Sampled reports whether it has samples.
+func (c *Conn) Sampled() bool {
+	_, ok := c.LastSample()
+	return ok
+}
+
+// LastSample is the last of its samples; false where there is none.
+func (c *Conn) LastSample() (last recording.ConnUse, ok bool) {
+	for u := range c.Samples() {
+		last, ok = u, true
+	}
+	return last, ok
 }
 
 // EndsOf are the first and the last of some values, and whether there are at least two.

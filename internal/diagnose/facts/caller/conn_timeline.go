@@ -9,6 +9,7 @@ import (
 	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/recording"
 )
 
 // ConnTimeline is the use of a connection, step by step.
@@ -41,7 +42,7 @@ func (l ConnTimeline) Steps() iter.Seq[TimelineStep] { return StepsOf(l.Conn, l.
 // StepsOf is the use of a connection from sample to sample.
 func StepsOf(c *Conn, startNs int64) iter.Seq[TimelineStep] {
 	return func(yield func(TimelineStep) bool) {
-		last := ConnSample{TimeNs: max(c.OpenNs, startNs)}
+		last := recording.ConnUse{TimeNs: max(c.OpenNs, startNs)}
 		for u := range c.Samples() {
 			step := TimelineStep{
 				facts.Span{FromNs: last.TimeNs, ToNs: u.TimeNs},
