@@ -1,7 +1,6 @@
 package account
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -38,21 +37,19 @@ func readHops(rec *recording.Recording) *hops {
 		next: map[string]map[string]bool{}, others: map[string]bool{}, watched: map[string]int{},
 	}
 	for _, s := range rec.Snapshots {
-		var p recording.ProcessOfNode
-		if s.Source != recording.SourceHost || s.Name != "process" && s.Name != recording.SnapshotProxy ||
-			strings.HasPrefix(s.Subject, recording.ProcessPrefix) || json.Unmarshal([]byte(s.Body), &p) != nil {
+		if s.Source != recording.SourceHost || strings.HasPrefix(s.Subject, recording.ProcessPrefix) {
 			continue
 		}
-		if s.Name == recording.SnapshotProxy {
-			if len(h.proxies) >= maxProxies && !h.proxies[s.Subject] {
-				continue
-			}
+		p, ok := recording.BodyOf[recording.ProcessOfNode](s)
+		switch {
+		case !ok:
+		case s.Name == recording.SnapshotProxy && (len(h.proxies) < maxProxies || h.proxies[s.Subject]):
 			h.processes[s.Subject], h.proxies[s.Subject], h.nodeOf[p.PID] = p, true, s.Subject
-			continue
-		}
-		h.watched[s.Subject] = p.PID
-		if !h.proxies[s.Subject] {
-			h.processes[s.Subject] = p
+		case s.Name == "process":
+			h.watched[s.Subject] = p.PID
+			if !h.proxies[s.Subject] {
+				h.processes[s.Subject] = p
+			}
 		}
 	}
 	if len(h.proxies) == 0 {
@@ -73,9 +70,11 @@ func readHops(rec *recording.Recording) *hops {
 func (h *hops) readConnections(rec *recording.Recording) {
 	ofProxies, nodeOf := map[string]bool{}, map[string]string{} // by connection
 	for _, s := range rec.Snapshots {
-		var e recording.ConnEnds
-		if s.Source != recording.SourceTap || s.Name != recording.SnapshotEnds && s.Name != recording.SnapshotServed ||
-			json.Unmarshal([]byte(s.Body), &e) != nil {
+		if s.Source != recording.SourceTap || s.Name != recording.SnapshotEnds && s.Name != recording.SnapshotServed {
+			continue
+		}
+		e, ok := recording.BodyOf[recording.ConnEnds](s)
+		if !ok {
 			continue
 		}
 		nodeOf[s.Subject] = e.Node

@@ -21,14 +21,13 @@ func readHostTimes(rec *recording.Recording) map[string]*hostTimes {
 			at = &hostTimes{}
 			out[e.Subject] = at
 		}
-		switch e.Kind {
+		switch s := newHostState(e); e.Kind {
 		case recording.KindBusy:
-			at.busy = append(at.busy, newHostState(e))
+			at.busy = append(at.busy, s)
 		case recording.KindThrottled, recording.KindFrozen, recording.KindBlocked:
-			s := newHostState(e)
 			at.stopped, at.held = append(at.stopped, s), append(at.held, s)
 		case recording.KindRunQueue:
-			at.stopped = append(at.stopped, newHostState(e))
+			at.stopped = append(at.stopped, s)
 		}
 	}
 	return out

@@ -59,7 +59,6 @@ func (j jobs) expiry() []Suspect {
 	for _, st := range cpu.Steps() {
 		ns, keys := series.ExpireCycleCPU.Ns(st.Delta), j.rose(st, series.Expired()...)
 		switch {
-		case ns < float64(minSuspectNs):
 		case keys > 0 && ns/keys >= BigFreeBytes*freeNsPerByte: // not their number took the time, but the size of one
 			out = append(out, j.suspect(KindFree, st, ns, 1, fmt.Sprintf("freeing %.0f expired keys (%.0f ms)", keys,
 				st.Delta)))
@@ -100,10 +99,7 @@ func (j jobs) eviction() []Suspect {
 			each = evictManyNs
 		}
 		ns := max(st.Delta*each, series.TotalEvictionExceededTime.Ns(j.rose(st, series.TotalEvictionExceededTime)))
-		if ns >= float64(minSuspectNs) {
-			out = append(out, j.suspect(KindEvict, st, ns, 1, fmt.Sprintf("eviction at maxmemory (%.0f keys)",
-				st.Delta)))
-		}
+		out = append(out, j.suspect(KindEvict, st, ns, 1, fmt.Sprintf("eviction at maxmemory (%.0f keys)", st.Delta)))
 	}
 	return out
 }
@@ -111,10 +107,8 @@ func (j jobs) eviction() []Suspect {
 func (j jobs) defrag() []Suspect {
 	var out []Suspect
 	for _, st := range j.of(series.TotalActiveDefragTime).Steps() {
-		if ns := series.TotalActiveDefragTime.Ns(st.Delta); ns >= float64(minSuspectNs) {
-			out = append(out, j.suspect(KindDefrag, st, ns, 1, fmt.Sprintf("active defragmentation (%.0f ms in this "+
-				"second)", st.Delta)))
-		}
+		out = append(out, j.suspect(KindDefrag, st, series.TotalActiveDefragTime.Ns(st.Delta), 1,
+			fmt.Sprintf("active defragmentation (%.0f ms in this second)", st.Delta)))
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package account
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -129,11 +130,10 @@ func noLonger(s, w *Suspect) bool {
 	return degree.NearlyAll*float64(s.DurationNs) <= float64(w.DurationNs)
 }
 
-// fits reports whether a record of a command can be that of a stretch of work. The server times a command without
+// fits reports whether a record of a command at the time of a stretch of work can be that of it. The server times a command without
 // reading and writing the socket.
 func fits(w, s *Suspect) bool {
-	if s.Node != w.Node || s.FromNs > w.ToNs || s.ToNs < w.FromNs ||
-		s.Client != "" && w.Client != "" && s.Client != w.Client {
+	if s.Node != w.Node || s.Client != "" && w.Client != "" && s.Client != w.Client {
 		return false
 	}
 	if w.Command != "" && w.Command != "EXEC" && sameOp(s.Command, w.Command) && w.Calls <= 1 {
@@ -200,10 +200,7 @@ func (m *matcher) job(w Suspect) int {
 	for _, i := range m.index.touching(w.FromNs, w.ToNs) {
 		s := &m.records[i]
 		rank, is := jobRank[s.Kind]
-		if !is || s.Node != w.Node || s.FromNs > w.ToNs || s.ToNs < w.FromNs || m.leftNs[i]*2 < w.OnCPUNs {
-			continue
-		}
-		if s.Kind == KindFork && !noLonger(s, &w) {
+		if !is || s.Node != w.Node || m.leftNs[i]*2 < w.OnCPUNs || s.Kind == KindFork && !noLonger(s, &w) {
 			continue
 		}
 		if s.Source == byLatency && noLonger(s, &w) {
@@ -247,11 +244,7 @@ func timesOne(s *Suspect) bool {
 // holdsWork reports whether the window of a record holds work of its length: then the tap saw it, whichever work it
 // was.
 func holdsWork(s *Suspect, works []Suspect, at *timeIndex) bool {
-	for _, k := range at.touching(s.FromNs, s.ToNs) {
-		w := &works[k]
-		if w.Node == s.Node && w.FromNs < s.ToNs && w.ToNs > s.FromNs && w.DurationNs*2 >= s.DurationNs {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(at.touching(s.FromNs, s.ToNs), func(k int) bool {
+		return works[k].Node == s.Node && works[k].DurationNs*2 >= s.DurationNs
+	})
 }

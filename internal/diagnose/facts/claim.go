@@ -92,18 +92,11 @@ func (n *Node) asInWhole(i int, times StateTimes) StateTimes {
 }
 
 // InState claims the time that slow calls spent with the server in a state.
-func (n *Node) InState(state string) Claim {
-	return n.InStateOf(account.Server, state)
-}
+func (n *Node) InState(state string) Claim { return n.InStateOf(account.Server, state) }
 
 // InStateOf claims the time that slow calls spent with an actor in a state.
 func (n *Node) InStateOf(actor, state string) Claim {
 	return n.Claim(func(_ account.Account, s account.Segment) bool { return s.Actor == actor && s.State == state })
-}
-
-// Unexplained claims the time that no source explains.
-func (n *Node) Unexplained() Claim {
-	return n.Claim(func(_ account.Account, s account.Segment) bool { return s.State == account.Unexplained })
 }
 
 // TapClaim is ClaimOf the slow calls that the tap saw.
@@ -139,9 +132,8 @@ func (n *Node) UnexplainedWaits() Claim {
 
 // IsUnexplainedWait reports whether a segment is a wait whose reason no source saw.
 func IsUnexplainedWait(s account.Segment) bool {
-	switch {
-	case s.State == account.Unexplained, s.State == account.PoolWait, s.State == account.Handshake,
-		s.State == account.Withheld:
+	switch s.State {
+	case account.Unexplained, account.PoolWait, account.Handshake, account.Withheld:
 		return true
 	}
 	return s.Actor == account.Server && s.State == account.Busy && s.Suspect < 0

@@ -2,7 +2,6 @@ package hosts
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -186,9 +185,6 @@ func childOf(level, path string) string {
 // KernelBefore reports whether the server's host has a Linux older than major.minor. It is false where that is not
 // known. Distributions fix faults in older versions, too.
 func KernelBefore(n *facts.Node, major, minor int) bool {
-	var a, b int
-	if _, err := fmt.Sscanf(CgroupOf(n).Kernel, "%d.%d", &a, &b); err != nil {
-		return false
-	}
-	return a < major || a == major && b < minor
+	order, ok := facts.CompareVersion(CgroupOf(n).Kernel, major, minor)
+	return ok && order < 0
 }

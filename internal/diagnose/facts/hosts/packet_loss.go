@@ -49,11 +49,7 @@ type Retransmissions struct {
 	MaxNs int64
 }
 
-// retransmissions are those of the node's connections.
-func retransmissions(n *facts.Node) Retransmissions {
-	return facts.Once(n, "retransmissions", findRetransmissions)
-}
-
+// findRetransmissions finds those of the node's connections.
 func findRetransmissions(n *facts.Node) (r Retransmissions) {
 	conns := map[string]bool{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindRetransmit) {
@@ -80,7 +76,9 @@ func PacketLossOf(n *facts.Node) (l PacketLoss) {
 	// Retransmitted SYNs are left out: a full accept queue drops them as well as a path that loses packets.
 	l.ServerSegs = max(n.Growth(series.RetransSegs)-n.Growth(series.TCPSynRetrans), 0)
 	l.LostSegs, l.TimerSegs = lostSegs(n, l.ServerSegs)
-	l.UnansweredSegs = min(unansweredSegs(n), l.ServerSegs)
+	// Of connections on which nothing comes back any more: their peer is gone, or the path has forgotten them. A path
+	// that loses packets lets the second or third of them through, or the tenth.
+	l.UnansweredSegs = min(max(n.Growth(series.SockUnansweredResends), 0), l.ServerSegs)
 	l.ServerSegs, l.LostSegs = l.ServerSegs-l.UnansweredSegs, max(l.LostSegs-l.UnansweredSegs, 0)
 	l.TimerSegs = min(l.TimerSegs, l.LostSegs)
 	l.OutSegs = n.Growth(series.OutSegs)
@@ -88,7 +86,7 @@ func PacketLossOf(n *facts.Node) (l PacketLoss) {
 	total := n.Series(series.SockRetransTotal)
 	last, _ := total.Max()
 	first, _ := total.Min()
-	l.Retransmissions = retransmissions(n)
+	l.Retransmissions = facts.Once(n, "retransmissions", findRetransmissions)
 	l.SeenOnPort = now > 0 || last > first && sameConns(n) || l.Retransmissions.ByServer > 0
 	return l
 }
@@ -106,13 +104,6 @@ func lostSegs(n *facts.Node, retransmitted float64) (lost, byTimer float64) {
 		n.Growth(series.TCPSlowStartRetrans)
 	lost = min(max(retransmitted-SpuriousSegs(n), 0), byTimer+n.Growth(series.TCPFastRetrans))
 	return lost, min(byTimer, lost)
-}
-
-// unansweredSegs is how many segments the server's sockets retransmitted on connections on which nothing comes back any
-// more: their peer is gone, or the path has forgotten them. A path that loses packets lets the second or third of them
-// through, or the tenth.
-func unansweredSegs(n *facts.Node) float64 {
-	return max(n.Growth(series.SockUnansweredResends), 0)
 }
 
 // SpuriousSegs is how many segments the server's namespace retransmitted though its peers had them, as they report
