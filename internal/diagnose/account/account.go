@@ -68,7 +68,10 @@ func Build(rec *recording.Recording) *Ledger {
 	all := readLatencies(rec, hops)
 	threads := mainThreads(rec)
 	suspects := findSuspects(rec, threads)
-	exact := exactTimelines(threads, suspects)
+	exact := map[string][]Segment{} // by node
+	for node, t := range threads {
+		exact[node] = t.timeline(node, suspects)
+	}
 	p := newPainter(rec, all, threads, suspects, exact, hops)
 	l := &Ledger{
 		ThresholdNs: all.thresholdNs, Latency: all.summary(rec), Paths: all.paths,

@@ -1,7 +1,6 @@
 package remedy
 
 import (
-	"slices"
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
@@ -85,12 +84,12 @@ var FailOverFirst = Step{
 
 // StepOf is what a library offers against a mechanism, whatever is in use; ok is false where it has nothing.
 func StepOf(topic Topic, library string) (s Step, ok bool) {
-	rows := table[topic]
-	i := slices.IndexFunc(rows, func(e Row) bool { return e.Library == library && e.Version == "" })
-	if i < 0 {
-		return Step{}, false
+	for _, e := range table[topic] {
+		if e.Library == library && e.Version == "" {
+			return e.step(topic, nil), true
+		}
 	}
-	return rows[i].step(topic, nil), true
+	return Step{}, false
 }
 
 // ProxySteps are those of a topic whose rows are proxies and not libraries of clients.

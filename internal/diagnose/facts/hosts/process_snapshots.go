@@ -158,8 +158,7 @@ func ReportsCollections(c *facts.Case, pid int) bool {
 
 // PIDOf is the id of the process in "redis-cli[1234]"; 0 where the text has none.
 func PIDOf(client string) int {
-	_, text, _ := strings.Cut(strings.TrimSuffix(client, "]"), "[")
-	pid, _ := strconv.Atoi(text)
+	pid, _ := recording.PIDOf(client)
 	return pid
 }
 
