@@ -16,8 +16,8 @@ type Population struct {
 	// Side is the end of the connections at which the calls of users were timed: recording.Client, or recording.Server,
 	// which sees neither the network nor the client's own part.
 	Side string
-	// Latency is that of all its calls from when they were due to their replies, without slowpath's own delay; times are
-	// 0 where they are not known.
+	// Latency is that of all its calls from when they were due to their replies, without slowpath's own delay; times
+	// are 0 where they are not known.
 	Latency
 	Slow int
 	// Recorded are the slow ones that have an account.

@@ -130,8 +130,8 @@ func noLonger(s, w *Suspect) bool {
 	return degree.NearlyAll*float64(s.DurationNs) <= float64(w.DurationNs)
 }
 
-// fits reports whether a record of a command at the time of a stretch of work can be that of it. The server times a command without
-// reading and writing the socket.
+// fits reports whether a record of a command at the time of a stretch of work can be that of it. The server times a
+// command without reading and writing the socket.
 func fits(w, s *Suspect) bool {
 	if s.Node != w.Node || s.Client != "" && w.Client != "" && s.Client != w.Client {
 		return false

@@ -7,8 +7,8 @@ import (
 )
 
 // timeIndex finds the items that overlap a time without going through all of them: a recording of hours has hundreds of
-// thousands of calls and of events. It is a balanced tree over the items in the order of their begin: the middle of each
-// part is its root.
+// thousands of calls and of events. It is a balanced tree over the items in the order of their begin: the middle of
+// each part is its root.
 type timeIndex struct {
 	items  []indexed
 	latest []int64 // by root, the latest end in its part

@@ -62,8 +62,8 @@ func MigrateByReplication(n *facts.Node) Step {
 	command, since := moveSlots(n)
 	return Step{
 		ID: "migrate-by-replication", Kind: Change, Since: since,
-		Text: "Let the servers move slots by replication, as a whole: " + command + ". No key is blocked, and no call " +
-			"gets ASK or TRYAGAIN",
+		Text: "Let the servers move slots by replication, as a whole: " + command + ". No key is blocked, and no " +
+			"call gets ASK or TRYAGAIN",
 	}
 }
 

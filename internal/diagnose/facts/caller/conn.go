@@ -186,8 +186,8 @@ func (c *Conn) ClosedIdle() bool {
 }
 
 // OpenedAheadOfUse reports whether it was open before a call needed it (MinIdleConns, a warm-up): its first call came
-// several times as late as its handshake took. That counts as well as the caller's mean of callNs, since round trips take
-// longer when many connections are opened at a time.
+// several times as late as its handshake took. That counts as well as the caller's mean of callNs, since round trips
+// take longer when many connections are opened at a time.
 func (k *Conn) OpenedAheadOfUse(callNs int64) bool {
 	return k.Handshake != nil && k.Handshake.IdleNs >
 		degree.Several*int64(k.HandshakeRoundTrips()+1)*max(callNs, k.HandshakeRoundTripNs())
@@ -206,10 +206,14 @@ func (k *Conn) LastUseNs() int64 {
 	return at
 }
 
+// MinIdleNs is the time since the last call from which a connection was idle: a task whose answer a person takes for
+// immediate does not hold one for longer between two calls.
+const MinIdleNs = facts.HealthyMaxNs
+
 // IdleSpan is the time in which a pool would have given a closed connection to a caller instead of dialling. Right
 // before the close, the pool may have been about to close it.
 func (c *Conn) IdleSpan() facts.Span {
-	return facts.Span{FromNs: c.CloseNs - c.IdleNs + int64(degree.AtOnce), ToNs: c.CloseNs - int64(degree.AtOnce)}
+	return facts.Span{FromNs: c.CloseNs - c.IdleNs + MinIdleNs, ToNs: c.CloseNs - MinIdleNs}
 }
 
 // CommonHandshake is the handshake that most of the connections began with, as a list of commands.

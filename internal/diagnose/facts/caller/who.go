@@ -149,7 +149,8 @@ func HostTextOf(c *facts.Case, address string) string {
 func HostNames(c *facts.Case) map[string]string {
 	return facts.Once(c, "names of hosts", func(c *facts.Case) map[string]string {
 		out := map[string]string{}
-		for s, h := range facts.Bodies[recording.HostName](c.Rec, "", recording.SnapshotHostName, recording.HostPrefix) {
+		for s, h := range facts.Bodies[recording.HostName](c.Rec, "", recording.SnapshotHostName,
+			recording.HostPrefix) {
 			out[s.Subject] = h.Name
 		}
 		return out

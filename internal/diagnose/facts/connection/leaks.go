@@ -4,7 +4,6 @@ import (
 	"slices"
 	"sort"
 
-	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 )
@@ -94,7 +93,7 @@ func idleSpans(c *caller.Caller, endNs int64) map[*caller.Conn]facts.Span {
 			continue
 		}
 		if k.OpenNs > 0 || k.Sampled() {
-			out[k] = facts.Span{FromNs: k.LastUseNs() + int64(degree.AtOnce), ToNs: endNs - sampleDelayNs}
+			out[k] = facts.Span{FromNs: k.LastUseNs() + caller.MinIdleNs, ToNs: endNs - sampleDelayNs}
 		}
 	}
 	return out

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 )
@@ -55,7 +54,7 @@ const maxSpareShare = 0.5
 // missed (maxSpareShare). A job that closes its connection when it is done does so sooner than any limit (minIdleNs).
 func (r Redial) ByIdleLimit() bool {
 	idle := caller.PercentilesOf(r.Closed, func(k *caller.Conn) int64 { return k.IdleNs })
-	return idle.Median >= int64(degree.AtOnce) && r.afterSameIdleTime() && r.SpareShare() <= maxSpareShare
+	return idle.Median >= caller.MinIdleNs && r.afterSameIdleTime() && r.SpareShare() <= maxSpareShare
 }
 
 func (r Redial) afterSameIdleTime() bool {

@@ -53,8 +53,8 @@ func (c PageCopies) PerSecond() (with, alone float64) {
 	return c.faults / max(c.WithChildSeconds, 1e-9), c.faultsAlone / max(c.WithoutChildSeconds, 1e-9)
 }
 
-// Matters reports whether copies took a part of the main thread's time, and it faults much less without a child: else its
-// memory grows.
+// Matters reports whether copies took a part of the main thread's time, and it faults much less without a child: else
+// its memory grows.
 func (c PageCopies) Matters() bool {
 	with, alone := c.PerSecond()
 	return c.WithChildSeconds > 0 && c.Share() >= degree.Part && (c.WithoutChildSeconds == 0 ||
@@ -66,7 +66,7 @@ func PageCopiesOf(n *facts.Node) (c PageCopies) {
 	faults, run := n.Series(series.MainMinorFaults), n.Series(series.MainRun)
 	c.FaultNs = DefaultFaultNs
 	if beyond, ok := excessKernelNs(n); ok && faults.Growth() > 0 {
-		c.FaultNs, c.Measured = min(beyond/faults.Growth(), degree.Several*DefaultFaultNs), true // others' if it is more
+		c.FaultNs, c.Measured = min(beyond/faults.Growth(), degree.Several*DefaultFaultNs), true // more is not theirs
 	}
 	for i := 1; i < len(faults); i++ {
 		from, to := faults[i-1].TimeNs, faults[i].TimeNs

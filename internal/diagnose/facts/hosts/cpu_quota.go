@@ -116,8 +116,9 @@ func constant(s recording.Series) bool {
 	return known && least == most
 }
 
-// compareSeconds compares use and quota in those samples in which the cgroup was throttled. Of one that lasts too long it
-// is not known when in it they were used; in less than two periods quota cannot be left unused beside a throttled one.
+// compareSeconds compares use and quota in those samples in which the cgroup was throttled. Of one that lasts too long
+// it is not known when in it they were used; in less than two periods quota cannot be left unused beside a throttled
+// one.
 func (q *QuotaUse) compareSeconds(n *facts.Node) {
 	used, throttled := n.CgroupSeries(q.Path, series.CgroupUsage), n.CgroupSeries(q.Path, series.CgroupThrottled)
 	usedNs, quotaNs, periods := 0.0, 0.0, 0.0

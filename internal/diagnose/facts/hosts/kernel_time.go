@@ -7,8 +7,8 @@ import (
 	"slowpath/internal/recording/series"
 )
 
-// socketCallNs is the CPU time in the kernel of a read or a write with its share of epoll, as an upper bound. Measured for
-// a GET: 10.5 µs on 7.0.15 over loopback in a virtual machine on an AMD EPYC (used_cpu_sys_main_thread against
+// socketCallNs is the CPU time in the kernel of a read or a write with its share of epoll, as an upper bound. Measured
+// for a GET: 10.5 µs on 7.0.15 over loopback in a virtual machine on an AMD EPYC (used_cpu_sys_main_thread against
 // total_reads_processed).
 // Bound: noted, on 7.0.15: a GET has two of them and took 10.5 µs.
 const socketCallNs = 7_000

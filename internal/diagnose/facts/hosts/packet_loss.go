@@ -14,8 +14,8 @@ import (
 // Bound: kernel, TCP_RTO_MIN.
 const RTOMinNs = 200e6
 
-// MinTimeoutNs is from when on a wait can be that of a retransmission timer: what sees the wait may begin to count after
-// the segment was sent.
+// MinTimeoutNs is from when on a wait can be that of a retransmission timer: what sees the wait may begin to count
+// after the segment was sent.
 const MinTimeoutNs = int64(degree.NearlyAll * RTOMinNs)
 
 // PacketLoss is what the sockets at both ends counted of retransmissions.

@@ -32,7 +32,8 @@ func PathQueueOf(n *facts.Node) (q PathQueue) {
 	onTheWay := meanAt(n.Series(series.SockOnTheWay), sent)
 	q.Segments = sent.Growth()
 	// A segment that never arrives looks as if it were on its way, until its timer expires.
-	if len(sent) > degree.Several && q.Segments >= max(degree.Many, degree.Several*onTheWay) && len(SizeLimits(n)) == 0 {
+	enough := len(sent) > degree.Several && q.Segments >= max(degree.Many, degree.Several*onTheWay)
+	if enough && len(SizeLimits(n)) == 0 {
 		seconds := float64(sent[len(sent)-1].TimeNs-sent[0].TimeNs) / 1e9
 		q.ConnsOnTheWay = meanAt(n.Series(series.SockConnsOnTheWay), sent)
 		least, _ := n.Series(series.SockLeastRTT).Min()

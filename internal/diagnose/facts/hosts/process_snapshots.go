@@ -171,7 +171,8 @@ func ProcessName(c *facts.Case, pid int, comm string) string {
 func Programs(c *facts.Case) map[int]recording.Program {
 	return facts.Once(c, "programs", func(c *facts.Case) map[int]recording.Program {
 		out := map[int]recording.Program{}
-		for s, p := range facts.Bodies[recording.Program](c.Rec, "", recording.SnapshotProgram, recording.ProcessPrefix) {
+		for s, p := range facts.Bodies[recording.Program](c.Rec, "", recording.SnapshotProgram,
+			recording.ProcessPrefix) {
 			if pid, err := strconv.Atoi(s.Subject); err == nil {
 				out[pid] = p
 			}

@@ -53,8 +53,8 @@ func SizeLimits(n *facts.Node) (out []SizeLimit) {
 }
 
 // bySize reports whether chance does not explain that all lost segments are larger than those that passed. The host's
-// sockets do not show large segments that arrived at once, but those that had to be sent again. None of these arrived: by
-// chance that happens on a path that lets a part of them through.
+// sockets do not show large segments that arrived at once, but those that had to be sent again. None of these arrived:
+// by chance that happens on a path that lets a part of them through.
 func (l *SizeLimit) bySize() bool {
 	if l.LostBytes <= max(l.PassedBytes, everyPathBytes) {
 		return false
