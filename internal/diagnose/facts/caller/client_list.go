@@ -81,16 +81,18 @@ func ParseClients(body string) []Client {
 }
 
 // AllClients are the lines of all snapshots of CLIENT LIST of the node, slowpath's own connections included.
-func AllClients(n *facts.Node) (out []Client) {
-	for _, l := range ClientLists(n) {
-		out = append(out, l.Clients...)
-	}
-	return out
+func AllClients(n *facts.Node) []Client {
+	return facts.Once(n, "all clients", func(n *facts.Node) (out []Client) {
+		for _, l := range ClientLists(n) {
+			out = append(out, l.Clients...)
+		}
+		return out
+	})
 }
 
 // Clients are all lines of CLIENT LIST that were recorded, without slowpath's own connections.
 func Clients(n *facts.Node) []Client {
-	return slices.DeleteFunc(AllClients(n), func(c Client) bool { return c.Self })
+	return slices.DeleteFunc(slices.Clone(AllClients(n)), func(c Client) bool { return c.Self })
 }
 
 // OverUnix reports whether it is connected over a Unix socket.
