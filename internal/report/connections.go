@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -159,7 +160,7 @@ func (c *IdleCaller) add(n *facts.Node, caller *caller.Caller, t connection.Idle
 
 func (r *IdleRange) add(n *facts.Node, k connection.IdleTime) {
 	r.idle = append(r.idle, k.Ns)
-	if k.Ns >= caller.LongIdleNs && (r.longMinNs == 0 || k.Ns < r.longMinNs) {
+	if k.Ns >= int64(degree.Long) && (r.longMinNs == 0 || k.Ns < r.longMinNs) {
 		r.longMinNs = k.Ns
 	}
 	if k.Then == connection.UsedAgain {

@@ -68,11 +68,14 @@ func Build(rec *recording.Recording) *Ledger {
 	all := readLatencies(rec, hops)
 	threads := mainThreads(rec)
 	suspects := findSuspects(rec, threads)
-	exact := exactTimelines(threads, suspects)
+	exact := map[string][]Segment{} // by node
+	for node, t := range threads {
+		exact[node] = t.timeline(node, suspects)
+	}
 	p := newPainter(rec, all, threads, suspects, exact, hops)
 	l := &Ledger{
 		ThresholdNs: all.thresholdNs, Latency: all.summary(rec), Paths: all.paths,
-		Suspects: suspects, Slow: accounts(rec, all, p), exact: exact, hops: hops, served: all.tap.served,
+		Suspects: suspects, Slow: accounts(rec, all, p), exact: exact, hops: *hops, served: all.tap.served,
 	}
 	l.FreshThresholdNs = all.freshNs()
 	l.Slow = hops.join(l.Slow, p.impliedCall)

@@ -4,21 +4,20 @@ import (
 	"slices"
 	"time"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/recording"
 )
 
-// Bounds of the automatic threshold (docs/decisions/0003-automatic-slow-threshold.md). 5 ms is what a caller in the
-// same data centre notices on a call that takes 0.2 ms, and above the timer and scheduling noise of a busy virtual
-// machine.
-const (
-	// Noticed is the least automatic threshold, in nanoseconds of a call.
-	// Bound: noticed, docs/decisions/0003-automatic-slow-threshold.md.
-	Noticed     = 5 * time.Millisecond
-	autoCeiling = 500 * time.Millisecond // Bound: guess, far above any round trip on Earth.
-	// autoTimes is how many times the path's fastest calls a slow call takes: distance alone makes no call slow.
-	// Bound: guess.
-	autoTimes = 3
-)
+// Noticed is the least automatic threshold, in nanoseconds of a call: what a caller in the same data centre notices on
+// a call that takes 0.2 ms, and above the timer and scheduling noise of a busy virtual machine.
+// Bound: noticed, docs/decisions/0003-automatic-slow-threshold.md.
+const Noticed = 5 * time.Millisecond
+
+// automatic is the threshold of a path whose fastest call took that long: distance alone makes no call slow, and no
+// round trip on Earth is degree.Long.
+func automatic(fastestNs int64) int64 {
+	return min(max(int64(Noticed), degree.Several*fastestNs), int64(degree.Long))
+}
 
 // threshold is the time from which a call is slow: as set by --slow, or automatic.
 func (a *latencies) threshold(set string) int64 {
@@ -38,7 +37,7 @@ func (a *latencies) threshold(set string) int64 {
 			fastest = min(fastest, before.Min())
 		}
 	}
-	return min(max(int64(Noticed), autoTimes*fastest), int64(autoCeiling))
+	return automatic(fastest)
 }
 
 // connFresh is the path of calls on new connections. They take the round trips of a handshake more than others.
@@ -55,7 +54,7 @@ func (a *latencies) slowNs(c recording.Call) int64 {
 		return a.thresholdNs
 	}
 	p, _ := findPath(a.paths, c.Node, c.Conn)
-	return min(max(a.thresholdNs, autoTimes*a.usual.fastestNs(p)), int64(autoCeiling))
+	return max(a.thresholdNs, automatic(a.usual.fastestNs(p)))
 }
 
 // freshNs is the time from which a call on a new connection is slow, of the node where that is longest; 0: not known.

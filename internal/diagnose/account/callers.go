@@ -1,6 +1,7 @@
 package account
 
 import (
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/recording"
 	"slowpath/internal/stats"
 )
@@ -22,28 +23,22 @@ type Callers struct {
 }
 
 // MinSlowCalls is the least number of slow calls that is a pattern, whatever their share.
-// Bound: guess, one or two happen now and then.
-const MinSlowCalls = 3
+const MinSlowCalls = degree.Several
 
 // Few reports whether so few calls were slow that it is no pattern: less than MinSlowCalls, or as many as may be by
 // chance where this share of calls is slow.
 func (c Callers) Few(share float64) bool {
-	return c.Slow < MinSlowCalls || stats.PoissonTail(c.Slow, share*float64(c.Calls)) > maxByChance
+	return c.Slow < MinSlowCalls || stats.PoissonTail(c.Slow, share*float64(c.Calls)) > ByChance
 }
 
-// maxByChance is the largest probability of what is no pattern: of 400 calls 9 may be slow where 1 % are.
+// ByChance is the largest probability of what is no pattern: of 400 calls 9 may be slow where 1 % are.
 // Bound: statistics, one-sided, at 5 %.
-const maxByChance = 0.05
+const ByChance = 0.05
 
 // OfAll is how many of all calls n of the accounts stand for.
 func (c Callers) OfAll(n int) float64 {
 	return float64(n) * float64(c.Slow) / float64(max(c.Recorded, 1))
 }
-
-// loadSlack: where the server received 1/loadSlack more calls than a load made, there were no others: the two counts
-// begin and end at slightly different times.
-// Bound: guess.
-const loadSlack = 100
 
 // countCallers counts the calls of the users, and those of slowpath's probe and load.
 func countCallers(rec *recording.Recording, all *latencies, slow []Account) (users, probe Callers) {
@@ -95,9 +90,10 @@ func countCallers(rec *recording.Recording, all *latencies, slow []Account) (use
 }
 
 // countUsers counts the calls of the users by the tap's histograms. Of the calls that the server received, load are of
-// a load, own of it or of the probe, and of these ownSlow were slow.
+// a load, own of it or of the probe, and of these ownSlow were slow. Where it received hardly more than a load made
+// there were no others: the two counts begin and end at different times.
 func countUsers(all *latencies, load, own, ownSlow int) Callers {
-	h, ofServer := all.tap.users(int64(own + load/loadSlack))
+	h, ofServer := all.tap.users(int64(own + load/degree.Many))
 	if h == nil {
 		return Callers{}
 	}

@@ -3,6 +3,7 @@ package account
 import (
 	"sort"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/recording"
 )
 
@@ -52,7 +53,7 @@ func (d *duplicates) recorded(s Suspect) bool {
 	for i--; i >= 0 && d.tap[i].IntendedNs >= s.FromNs-d.longestNs; i-- {
 		c := &d.tap[i]
 		if c.EndNs >= s.FromNs && c.Node == s.Node && (s.Client == "" || s.Client == c.Conn) &&
-			sameOp(c.Op, s.Command) && float64(c.EndNs-c.IntendedNs) >= nearlyAll*float64(s.DurationNs) {
+			sameOp(c.Op, s.Command) && float64(c.EndNs-c.IntendedNs) >= degree.NearlyAll*float64(s.DurationNs) {
 			return true
 		}
 	}

@@ -2,16 +2,7 @@ package account
 
 import "slowpath/internal/recording"
 
-// exactTimelines are, by node, what the main thread did and waited for, ordered and disjoint, with the suspects among
-// it.
-func exactTimelines(threads map[string]*mainThread, suspects []Suspect) map[string][]Segment {
-	out := map[string][]Segment{}
-	for node, t := range threads {
-		out[node] = t.timeline(node, suspects)
-	}
-	return out
-}
-
+// timeline is what the main thread of a node did and waited for, ordered and disjoint, with the suspects among it.
 func (t *mainThread) timeline(node string, suspects []Suspect) []Segment {
 	suspectAt := map[int64]int{}
 	for i, s := range suspects {

@@ -12,13 +12,9 @@ import (
 // and say nothing of the baseline.
 func loadHistograms(rec *recording.Recording) map[string]*hdrhistogram.Histogram {
 	out := map[string]*hdrhistogram.Histogram{}
-	for _, h := range rec.Histograms {
-		from, _, ok := strings.Cut(h.Op, " ")
-		if h.Source != recording.SourceLoad || !ok || from != recording.LoadFromIntended {
-			continue
-		}
-		if one, err := hdrhistogram.Decode(h.HDR); err == nil { // a damaged row is as good as none
-			out[h.Node] = merge(out[h.Node], one)
+	for _, h := range rec.HistogramSums(recording.SourceLoad) {
+		if strings.HasPrefix(h.Op, recording.LoadFromIntended+" ") {
+			out[h.Node] = merge(out[h.Node], h.Sum)
 		}
 	}
 	return out

@@ -104,22 +104,11 @@ func inOrder(slow []Account) []Account {
 
 // forwards books the open time in which a call at a proxy waited for one that the proxy made.
 func (a *Account) forwards(inner recording.Call) {
-	var out []Segment
-	for _, g := range a.Segments {
-		from, to := max(g.FromNs, inner.IntendedNs), min(g.ToNs, inner.EndNs)
-		if !isPassedOn(g) || from >= to {
-			out = append(out, g)
-			continue
-		}
-		if g.FromNs < from {
-			out = append(out, cut(g, g.FromNs, from))
-		}
-		out = append(out, Segment{recording.Proxy, recording.Forward, from, to, inner.Node, -1})
-		if to < g.ToNs {
-			out = append(out, cut(g, to, g.ToNs))
-		}
-	}
-	a.Segments = out
+	t := timeline{segs: a.Segments}
+	t.put(Segment{
+		recording.Proxy, recording.Forward, inner.IntendedNs, inner.EndNs, inner.Node, -1,
+	}, isPassedOn)
+	a.Segments = t.segs
 }
 
 // isPassedOn: time of a call at a proxy in which that may have waited for the next node.

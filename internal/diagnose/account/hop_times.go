@@ -3,6 +3,7 @@ package account
 import (
 	"slices"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/recording"
 	"slowpath/internal/stats"
 )
@@ -23,18 +24,14 @@ type HopTimes struct {
 	Actor, State, Culprit string
 }
 
-// minHopCalls: fewer calls say nothing of a median.
-// Bound: guess.
-const minHopCalls = 20
-
-// HopTimes are those of a chain of hops.
+// HopTimes are those of a chain of hops, by the tap where it saw enough of them for a median.
 func (l *Ledger) HopTimes(rec *recording.Recording, chain []Hop) []HopTimes {
 	out := make([]HopTimes, len(chain))
 	for _, source := range []string{recording.SourceTap, recording.SourceProbe} {
 		for i, h := range chain {
 			out[i] = l.timesAt(rec, h, source)
 		}
-		if !slices.ContainsFunc(out, func(h HopTimes) bool { return h.Calls < minHopCalls }) {
+		if !slices.ContainsFunc(out, func(h HopTimes) bool { return h.Calls < degree.Many }) {
 			break
 		}
 	}
@@ -65,7 +62,7 @@ func (l *Ledger) timesAt(rec *recording.Recording, h Hop, source string) HopTime
 		}
 	}
 	if t.Calls = len(ns); len(ns) > 0 {
-		sortNs(ns)
+		slices.Sort(ns)
 		t.P50Ns, t.P99Ns = stats.Quantile(ns, 0.5), stats.Quantile(ns, 0.99)
 	}
 	return t

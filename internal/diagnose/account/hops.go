@@ -1,7 +1,6 @@
 package account
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -38,21 +37,19 @@ func readHops(rec *recording.Recording) *hops {
 		next: map[string]map[string]bool{}, others: map[string]bool{}, watched: map[string]int{},
 	}
 	for _, s := range rec.Snapshots {
-		var p recording.ProcessOfNode
-		if s.Source != recording.SourceHost || s.Name != "process" && s.Name != recording.SnapshotProxy ||
-			strings.HasPrefix(s.Subject, recording.ProcessPrefix) || json.Unmarshal([]byte(s.Body), &p) != nil {
+		if s.Source != recording.SourceHost || strings.HasPrefix(s.Subject, recording.ProcessPrefix) {
 			continue
 		}
-		if s.Name == recording.SnapshotProxy {
-			if len(h.proxies) >= maxProxies && !h.proxies[s.Subject] {
-				continue
-			}
+		p, ok := recording.BodyOf[recording.ProcessOfNode](s)
+		switch {
+		case !ok:
+		case s.Name == recording.SnapshotProxy && (len(h.proxies) < maxProxies || h.proxies[s.Subject]):
 			h.processes[s.Subject], h.proxies[s.Subject], h.nodeOf[p.PID] = p, true, s.Subject
-			continue
-		}
-		h.watched[s.Subject] = p.PID
-		if !h.proxies[s.Subject] {
-			h.processes[s.Subject] = p
+		case s.Name == "process":
+			h.watched[s.Subject] = p.PID
+			if !h.proxies[s.Subject] {
+				h.processes[s.Subject] = p
+			}
 		}
 	}
 	if len(h.proxies) == 0 {
@@ -73,9 +70,11 @@ func readHops(rec *recording.Recording) *hops {
 func (h *hops) readConnections(rec *recording.Recording) {
 	ofProxies, nodeOf := map[string]bool{}, map[string]string{} // by connection
 	for _, s := range rec.Snapshots {
-		var e recording.ConnEnds
-		if s.Source != recording.SourceTap || s.Name != recording.SnapshotEnds && s.Name != recording.SnapshotServed ||
-			json.Unmarshal([]byte(s.Body), &e) != nil {
+		if s.Source != recording.SourceTap || s.Name != recording.SnapshotEnds && s.Name != recording.SnapshotServed {
+			continue
+		}
+		e, ok := recording.BodyOf[recording.ConnEnds](s)
+		if !ok {
 			continue
 		}
 		nodeOf[s.Subject] = e.Node
@@ -121,61 +120,49 @@ func (h *hops) hidesServer(node string) bool {
 }
 
 // IsProxy reports whether a process of this host answers at a node and passes calls on.
-func (l *Ledger) IsProxy(node string) bool { return l.hops != nil && l.hops.proxies[node] }
+func (l *Ledger) IsProxy(node string) bool { return l.hops.proxies[node] }
 
 // OnlyProxiesCall reports whether all calls of a node were made by proxies among the nodes.
-func (l *Ledger) OnlyProxiesCall(node string) bool { return l.hops != nil && l.hops.inner()[node] }
+func (l *Ledger) OnlyProxiesCall(node string) bool { return l.hops.inner()[node] }
 
 // MixesOwnCalls reports whether slowpath's own calls through a proxy count as users': the proxy takes no names of
 // connections, and a node that it calls has other callers, too.
 func (l *Ledger) MixesOwnCalls(node string) bool {
-	return l.hops != nil && l.hops.processes[node].Unnamed &&
+	return l.hops.processes[node].Unnamed &&
 		slices.ContainsFunc(l.Next(node), func(next string) bool { return !l.OnlyProxiesCall(next) })
 }
 
 // Next are the nodes that a proxy calls, in order; nil where that was not seen, and where it may call others.
 func (l *Ledger) Next(node string) []string {
-	if l.hops == nil || l.hops.processes[node].Elsewhere > 0 {
+	if l.hops.processes[node].Elsewhere > 0 {
 		return nil
 	}
 	return slices.Sorted(maps.Keys(l.hops.next[node]))
 }
 
 // ProcessAt is the name of the process that answers at a node; empty where it is not known.
-func (l *Ledger) ProcessAt(node string) string {
-	if l.hops == nil {
-		return ""
-	}
-	return l.hops.processes[node].Comm
-}
+func (l *Ledger) ProcessAt(node string) string { return l.hops.processes[node].Comm }
 
 // IsProxyProcess reports whether a process of this host is a proxy among the nodes.
-func (l *Ledger) IsProxyProcess(pid int) bool { return l.hops != nil && l.hops.nodeOf[pid] != "" }
+func (l *Ledger) IsProxyProcess(pid int) bool { return l.hops.nodeOf[pid] != "" }
 
 // PIDAt is the id of the process of ProcessAt.
-func (l *Ledger) PIDAt(node string) int {
-	if l.hops == nil {
-		return 0
-	}
-	return l.hops.processes[node].PID
-}
+func (l *Ledger) PIDAt(node string) int { return l.hops.processes[node].PID }
 
 // IsHopProcess reports whether a process of this host is a proxy among the nodes, or a server that one calls.
 func (l *Ledger) IsHopProcess(pid int) bool {
-	if l.hops == nil || pid == 0 {
-		return false
-	}
-	for from, next := range l.hops.next {
-		if l.hops.processes[from].PID == pid {
+	for node, p := range l.hops.processes {
+		if p.PID == pid && pid != 0 && l.hops.passed(node) {
 			return true
-		}
-		for to := range next {
-			if l.hops.processes[to].PID == pid {
-				return true
-			}
 		}
 	}
 	return false
+}
+
+// passed reports whether calls come to a node through a proxy, or go on from there.
+func (h *hops) passed(node string) bool {
+	_, behind := h.inner()[node]
+	return behind || len(h.next[node]) > 0
 }
 
 // IsPart reports whether a slow call is a part of one at a proxy; see Ledger.Root.
@@ -202,13 +189,9 @@ func (l *Ledger) Calls() (n int) {
 // Chain are the nodes that calls pass, in their order, where at least one is a proxy that calls another: those that
 // users call come first. Nil: there is none.
 func (l *Ledger) Chain(nodes []string) (out []Hop) {
-	if l.hops == nil || len(l.hops.next) == 0 {
-		return nil
-	}
 	depth := l.hops.depths()
-	inner := l.hops.inner()
 	for _, n := range nodes {
-		if _, behind := inner[n]; behind || len(l.hops.next[n]) > 0 {
+		if l.hops.passed(n) {
 			out = append(out, Hop{n, l.hops.processes[n].Comm, l.hops.proxies[n]})
 		}
 	}

@@ -1,10 +1,12 @@
 package account
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
 	"slowpath/internal/stats"
@@ -93,7 +95,7 @@ func (a *latencies) probePaths(rec *recording.Recording) []Path {
 		}
 		p.Unsent = unsent[k]
 		if c := connects[k.node]; len(c) > 0 {
-			sortNs(c)
+			slices.Sort(c)
 			p.ConnectNs, p.ConnectMinNs = stats.Quantile(c, 0.5), c[0]
 			if p.Conn != connFresh && float64(p.ConnectNs) >= ThroughTCP*float64(fastest[k.node]) {
 				p.DistanceNs = leastRTT(rec, k.node, p.ConnectMinNs)
@@ -105,8 +107,7 @@ func (a *latencies) probePaths(rec *recording.Recording) []Path {
 }
 
 // ThroughTCP: a TCP connect takes this share of the fastest call, or more, where the server's own kernel answers it.
-// Bound: majority, of the call.
-const ThroughTCP = 0.5
+const ThroughTCP = degree.Most
 
 // leastRTT is the least round trip to a node of which connects took connectNs at least.
 func leastRTT(rec *recording.Recording, node string, connectNs int64) int64 {
@@ -118,7 +119,7 @@ func leastRTT(rec *recording.Recording, node string, connectNs int64) int64 {
 
 // pathOf is the path of calls that took ns, at least one.
 func pathOf(node, conn string, ns []int64) Path {
-	sortNs(ns)
+	slices.Sort(ns)
 	p := Path{
 		Node: node, Conn: conn, Calls: len(ns), MinNs: ns[0], MaxNs: ns[len(ns)-1],
 		P50Ns: stats.Quantile(ns, 0.5), P90Ns: stats.Quantile(ns, 0.9), P99Ns: stats.Quantile(ns, 0.99),
@@ -148,48 +149,57 @@ func findPath(paths []Path, node, conn string) (Path, bool) {
 }
 
 func (a *latencies) summary(rec *recording.Recording) Latency {
-	var load *hdrhistogram.Histogram
-	for _, h := range a.load {
-		load = merge(load, h)
-	}
-	if load != nil && load.TotalCount() > 0 {
-		return latencyOf(load)
-	}
-	var kept, all []int64
-	for _, c := range rec.Calls {
-		if c.Source != recording.SourceProbe {
-			continue
-		}
-		ns := feltNs(rec, c)
-		all = append(all, ns)
-		if c.Conn != "fresh" {
-			kept = append(kept, ns)
-		}
-	}
-	if len(kept) == 0 {
-		kept = all
-	}
-	if h := a.tap.observed(); len(kept) == 0 && h != nil {
+	if h := a.ofLoad(); h != nil {
 		return latencyOf(h)
 	}
-	if len(kept) == 0 {
+	all := a.ofProbe(rec, func(string) bool { return true })
+	kept := a.ofProbe(rec, func(conn string) bool { return conn != connFresh })
+	h := a.tap.observed()
+	switch {
+	case kept.Calls > 0:
+		kept.Calls = all.Calls
+		return kept
+	case all.Calls > 0 || h == nil:
+		return all
+	}
+	return latencyOf(h)
+}
+
+// ofLoad are all calls of a load; nil: there were none.
+func (a *latencies) ofLoad() (all *hdrhistogram.Histogram) {
+	for _, h := range a.load {
+		if h.TotalCount() > 0 {
+			all = merge(all, h)
+		}
+	}
+	return all
+}
+
+// ofProbe are the probe's calls on some connections: recorded or, where that is more, counted.
+func (a *latencies) ofProbe(rec *recording.Recording, of func(conn string) bool) Latency {
+	var ns []int64
+	for _, c := range rec.Calls {
+		if c.Source == recording.SourceProbe && of(c.Conn) {
+			ns = append(ns, feltNs(rec, c))
+		}
+	}
+	if len(ns) == 0 {
 		return Latency{}
 	}
+	slices.Sort(ns)
+	l := Latency{Calls: len(ns), P50Ns: stats.Quantile(ns, 0.5), P99Ns: stats.Quantile(ns, 0.99)}
+	l.P999Ns = stats.Quantile(ns, 0.999)
 	var counted *hdrhistogram.Histogram
 	for k, h := range a.probe {
-		if k.conn != "fresh" {
+		if of(k.conn) {
 			counted = merge(counted, h)
 		}
 	}
-	if counted != nil && int(counted.TotalCount()) > len(kept) {
-		l := latencyOf(counted)
-		l.Calls = a.probeCalls(len(all))
-		return l
+	if counted != nil && int(counted.TotalCount()) > len(ns) {
+		l = latencyOf(counted)
 	}
-	sortNs(kept)
-	return Latency{
-		len(all), stats.Quantile(kept, 0.5), stats.Quantile(kept, 0.99), stats.Quantile(kept, 0.999), kept[len(kept)-1],
-	}
+	l.MaxNs = ns[len(ns)-1] // slow calls are thinned last
+	return l
 }
 
 // probeCalls is how many calls the probe made, of which some are recorded.
@@ -204,5 +214,3 @@ func (a *latencies) probeCalls(recorded int) int {
 func latencyOf(h *hdrhistogram.Histogram) Latency {
 	return Latency{int(h.TotalCount()), h.ValueAtQuantile(50), h.ValueAtQuantile(99), h.ValueAtQuantile(99.9), h.Max()}
 }
-
-func sortNs(ns []int64) { sort.Slice(ns, func(i, j int) bool { return ns[i] < ns[j] }) }

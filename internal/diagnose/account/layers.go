@@ -155,12 +155,9 @@ func (p *painter) putSuspects(t *timeline, c recording.Call) {
 	watched := !proxied && (p.states.watched[c.Node] || p.exact[c.Node] != nil)
 	for _, i := range p.suspectsAt.touching(c.IntendedNs, c.EndNs) {
 		s := &p.suspects[i]
-		if s.Merged || s.Source == recording.SourceTap || s.Node != c.Node || s.FromNs >= c.EndNs ||
-			s.ToNs <= c.IntendedNs {
+		heldUp := s.Kind == KindCommand && s.Stopped && !s.Busy
+		if s.Merged || s.Source == recording.SourceTap || s.Node != c.Node || heldUp {
 			continue
-		}
-		if s.Kind == KindCommand && s.Stopped && !s.Busy {
-			continue // it was itself held up
 		}
 		// Of a job that ran Count times in the window, a call can have waited for several.
 		all := s.DurationNs * int64(max(s.Count, 1))

@@ -1,7 +1,8 @@
 package account
 
 import (
-	"sort"
+	"cmp"
+	"slices"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -25,7 +26,7 @@ type Ledger struct {
 	// the epoch, in order of time: Users.SlowNs is how long these are together.
 	Stalls []int64
 	exact  map[string][]Segment // by node
-	hops   *hops
+	hops   hops
 	served map[string]*hdrhistogram.Histogram // the times of all calls at the node's end, by node
 }
 
@@ -64,11 +65,8 @@ func (l *Ledger) Totals() []Total {
 	for k, ns := range sums {
 		out = append(out, Total{k.actor, k.state, int64(ns + 0.5), ns / all})
 	}
-	sort.Slice(out, func(i, j int) bool {
-		if out[i].Ns != out[j].Ns {
-			return out[i].Ns > out[j].Ns
-		}
-		return out[i].Actor+out[i].State < out[j].Actor+out[j].State
+	slices.SortFunc(out, func(a, b Total) int {
+		return cmp.Or(cmp.Compare(b.Ns, a.Ns), cmp.Compare(a.Actor+a.State, b.Actor+b.State))
 	})
 	return out
 }

@@ -2,7 +2,6 @@ package account
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"sort"
 	"strings"
@@ -81,18 +80,12 @@ func findTID(rec *recording.Recording, node string, works []work, waits []wait) 
 // loopThreadOf is the thread with the event loop of a node's process, by the files of its host: the first one, where
 // they name no other; 0 where unknown.
 func loopThreadOf(rec *recording.Recording, node string) int {
-	var p struct {
+	s, _ := rec.SnapshotOf(recording.SourceHost, node, "process")
+	p, _ := recording.BodyOf[struct {
 		PID  int `json:"pid"`
 		Loop int `json:"loop_tid"`
-	}
-	s, found := rec.SnapshotOf(recording.SourceHost, node, "process")
-	if found && json.Unmarshal([]byte(s.Body), &p) == nil {
-		if p.Loop != 0 {
-			return p.Loop
-		}
-		return p.PID
-	}
-	return 0
+	}](s)
+	return cmp.Or(p.Loop, p.PID)
 }
 
 func newMainThread(rec *recording.Recording, node string, tid int, works []work, waits []wait) *mainThread {

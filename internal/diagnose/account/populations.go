@@ -1,11 +1,6 @@
 package account
 
-import (
-	"github.com/HdrHistogram/hdrhistogram-go"
-
-	"slowpath/internal/recording"
-	"slowpath/internal/stats"
-)
+import "slowpath/internal/recording"
 
 // Names of populations.
 const (
@@ -20,13 +15,13 @@ type Population struct {
 	Name string
 	// Side is the end of the connections at which the calls of users were timed: recording.Client, or recording.Server,
 	// which sees neither the network nor the client's own part.
-	Side  string
-	Calls int
-	Slow  int
+	Side string
+	// Latency is that of all its calls from when they were due to their replies, without slowpath's own delay; times
+	// are 0 where they are not known.
+	Latency
+	Slow int
 	// Recorded are the slow ones that have an account.
 	Recorded int
-	// Times in nanoseconds, from when a call was due to its reply, without slowpath's own delay; 0 where not known.
-	P50Ns, P99Ns, P999Ns, MaxNs int64
 	// WireP99Ns is that of users from their requests on, in nanoseconds, where threads waited longer than their calls
 	// took; else 0.
 	WireP99Ns int64
@@ -45,7 +40,9 @@ func populations(rec *recording.Recording, all *latencies, l *Ledger) (out []Pop
 		slow[a.Call.Source] = p
 	}
 	for _, p := range []Population{
-		usersOf(rec, all, l), loadOf(all), probeOf(rec, all), {Name: OfSlowlog},
+		usersOf(rec, all, l), loadOf(all),
+		{Name: OfProbe, Latency: all.ofProbe(rec, func(string) bool { return true })},
+		{Name: OfSlowlog},
 	} {
 		known := slow[sourceOf[p.Name]]
 		p.Recorded, p.Slow = known.Recorded, max(p.Slow, known.Recorded)
@@ -85,7 +82,9 @@ func slowestOf(p Population, recordedNs, thresholdNs int64) int64 {
 // seen there: the server's end often has a few more, and sees neither the network nor a client that stands still. Where
 // other calls are in a histogram, too, the users' percentiles are not known.
 func usersOf(rec *recording.Recording, all *latencies, l *Ledger) Population {
-	p := Population{Name: OfUsers, Side: recording.Server, Calls: l.Users.Calls, Slow: l.Users.Slow}
+	p := Population{
+		Name: OfUsers, Side: recording.Server, Latency: Latency{Calls: l.Users.Calls}, Slow: l.Users.Slow,
+	}
 	if p.Calls == 0 {
 		return p
 	}
@@ -100,53 +99,15 @@ func usersOf(rec *recording.Recording, all *latencies, l *Ledger) Population {
 		p.Side == recording.Server && len(all.load) > 0 {
 		return p
 	}
-	return p.timed(h)
+	p.Latency = latencyOf(h)
+	p.Calls = l.Users.Calls
+	return p
 }
 
 func loadOf(all *latencies) Population {
 	p := Population{Name: OfLoad}
-	var h *hdrhistogram.Histogram
-	for _, one := range all.load {
-		h = merge(h, one)
+	if h := all.ofLoad(); h != nil {
+		p.Latency, p.Slow = latencyOf(h), countFrom(h, all.thresholdNs)
 	}
-	if h == nil || h.TotalCount() == 0 {
-		return p
-	}
-	p.Calls, p.Slow = int(h.TotalCount()), countFrom(h, all.thresholdNs)
-	return p.timed(h)
-}
-
-// probeOf are all calls of the probe, on kept and on fresh connections.
-func probeOf(rec *recording.Recording, all *latencies) Population {
-	p := Population{Name: OfProbe}
-	var ns []int64
-	for _, c := range rec.Calls {
-		if c.Source == recording.SourceProbe {
-			ns = append(ns, feltNs(rec, c))
-		}
-	}
-	if len(ns) == 0 {
-		return p
-	}
-	p.Calls = all.probeCalls(len(ns))
-	var counted *hdrhistogram.Histogram
-	for _, h := range all.probe {
-		counted = merge(counted, h)
-	}
-	sortNs(ns)
-	if counted != nil && int(counted.TotalCount()) > len(ns) {
-		p = p.timed(counted)
-		p.MaxNs = ns[len(ns)-1] // slow calls are thinned last
-		return p
-	}
-	p.P50Ns, p.P99Ns, p.P999Ns = stats.Quantile(ns, 0.5), stats.Quantile(ns, 0.99), stats.Quantile(ns, 0.999)
-	p.MaxNs = ns[len(ns)-1]
-	return p
-}
-
-// timed takes the times of a histogram of the population's calls.
-func (p Population) timed(h *hdrhistogram.Histogram) Population {
-	p.P50Ns, p.P99Ns = h.ValueAtQuantile(50), h.ValueAtQuantile(99)
-	p.P999Ns, p.MaxNs = h.ValueAtQuantile(99.9), h.Max()
 	return p
 }

@@ -6,26 +6,23 @@ import "slowpath/internal/recording"
 type probeSockets struct {
 	infos map[int64]recording.TCPDetail // by the time at which the call was sent
 	// calls of a connection during which its socket counted a retransmission, from send to reply
-	counted map[connection][]span
-	index   map[connection]*timeIndex
+	counted map[probePath][]span
+	index   map[probePath]*timeIndex
 	// by this end of a connection: retransmissions that the tap saw, at either end
 	seen map[string][]span
 }
-
-// connection is the probe's to a node.
-type connection struct{ node, conn string }
 
 type span struct{ from, to int64 }
 
 func readProbeSockets(rec *recording.Recording) *probeSockets {
 	p := &probeSockets{
-		map[int64]recording.TCPDetail{}, map[connection][]span{}, map[connection]*timeIndex{}, map[string][]span{},
+		map[int64]recording.TCPDetail{}, map[probePath][]span{}, map[probePath]*timeIndex{}, map[string][]span{},
 	}
 	for _, e := range rec.EventsOf(recording.SourceProbe, "", recording.KindTCPInfo) {
 		d := recording.DetailOf[recording.TCPDetail](e)
 		p.infos[d.CallStartNs] = d
 		if d.RetransDuring > 0 {
-			k := connection{e.Subject, d.Conn}
+			k := probePath{e.Subject, d.Conn}
 			p.counted[k] = append(p.counted[k], span{d.CallStartNs, e.TimeNs})
 		}
 	}
@@ -53,7 +50,7 @@ func (p *probeSockets) retransmitted(c recording.Call) []span {
 		return nil
 	}
 	var out []span
-	k := connection{c.Node, c.Conn}
+	k := probePath{c.Node, c.Conn}
 	for _, i := range p.index[k].touching(c.IntendedNs, c.EndNs) {
 		out = append(out, p.counted[k][i])
 	}

@@ -2,8 +2,8 @@ package account
 
 import (
 	"sort"
-	"time"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/recording"
 )
 
@@ -65,9 +65,8 @@ const (
 	byInfo         = "info"
 )
 
-// MinSuspectNs is the shortest occurrence that becomes a suspect: what is shorter is within the normal spread of calls.
-// Bound: guess, a fifth of the automatic threshold.
-const MinSuspectNs = int64(time.Millisecond)
+// MinSuspectNs is the shortest occurrence that becomes a suspect: several in a row make a slow call.
+const MinSuspectNs = int64(Noticed / degree.Several)
 
 // findSuspects lists the suspects, longest first.
 func findSuspects(rec *recording.Recording, threads map[string]*mainThread) []Suspect {
@@ -95,14 +94,10 @@ func (s Suspect) state() string {
 	return Busy
 }
 
-// nearlyAll is the least part of a longer time that two records of one command agree in.
-// Bound: guess.
-const nearlyAll = 0.8
-
 // Holds reports whether o can have run inside of s, and been nearly all of it: a command in a script or a transaction.
 // The server counts and logs both.
 func (s Suspect) Holds(o Suspect) bool {
 	return o.FromNs < s.ToNs && o.ToNs > s.FromNs && o.DurationNs <= s.DurationNs &&
-		float64(o.DurationNs) >= nearlyAll*float64(s.DurationNs) &&
+		float64(o.DurationNs) >= degree.NearlyAll*float64(s.DurationNs) &&
 		(s.Client == "" || o.Client == "" || s.Client == o.Client)
 }

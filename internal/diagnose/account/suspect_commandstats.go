@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
 )
@@ -74,30 +75,20 @@ func (c counted) suspect() (Suspect, bool) {
 		DurationNs: int64(avg), Count: int(c.calls),
 		Source: byCommandstats, Text: c.command, Own: !ConstantTime(c.command) && !c.logged,
 	}
-	hidden := c.totalNs - 2*c.calls*c.baselineNs
+	hidden := c.totalNs - 2*c.calls*c.baselineNs // of a long one among many
 	switch {
 	case s.DurationNs >= MinSuspectNs:
 		return s, !c.logged || c.calls > 1
-	case Introspection(c.command) && c.totalNs >= introspectionShare*float64(c.ToNs-c.FromNs):
+	case Introspection(c.command) && c.totalNs >= degree.Part*float64(c.ToNs-c.FromNs):
 		s.Own = false
 		return s, true
-	case hidden >= float64(minHiddenNs) && !c.logged && (!ConstantTime(c.command) || rareFree[c.command]):
+	case hidden >= float64(Noticed) && !c.logged && (!ConstantTime(c.command) || rareFree[c.command]):
 		s.DurationNs, s.Count, s.Own = int64(hidden), 1, false
 		s.Text = fmt.Sprintf("%s (%.0f ms more than usual for %.0f of them)", c.command, hidden/1e6, c.calls)
 		return s, true
 	}
 	return s, false
 }
-
-const (
-	// minHiddenNs is the least that the calls of a command must have taken above their baseline between two polls, in
-	// sum, to be suspected of a long one among many.
-	// Bound: noticed, as Noticed: less makes no call slow.
-	minHiddenNs = int64(5 * time.Millisecond)
-	// introspectionShare of the server's time in commands of introspection makes them a suspect, however short each is.
-	// Bound: guess.
-	introspectionShare = 0.1
-)
 
 // selfCalls bounds how many calls of a command in a step were slowpath's own.
 func selfCalls(command string, st recording.Step, polls []recording.Event) float64 {

@@ -3,6 +3,7 @@ package account
 import (
 	"fmt"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
 )
@@ -41,11 +42,6 @@ func (j jobs) suspect(kind string, st recording.Step, ns float64, count int, tex
 	}
 }
 
-// bigFreeNs is the time per expired key or field above which it was not their number that took the time, but the size
-// of one.
-// Bound: guess.
-const bigFreeNs = 1e6
-
 const (
 	// expireShare of its time is what the server gives the active expire cycle at most.
 	// Bound: server, ACTIVE_EXPIRE_CYCLE_SLOW_TIME_PERC of expire.c at the default active-expire-effort.
@@ -63,8 +59,7 @@ func (j jobs) expiry() []Suspect {
 	for _, st := range cpu.Steps() {
 		ns, keys := series.ExpireCycleCPU.Ns(st.Delta), j.rose(st, series.Expired()...)
 		switch {
-		case ns < float64(MinSuspectNs):
-		case keys > 0 && ns/keys >= bigFreeNs:
+		case keys > 0 && ns/keys >= BigFreeBytes*freeNsPerByte: // not their number took the time, but the size of one
 			out = append(out, j.suspect(KindFree, st, ns, 1, fmt.Sprintf("freeing %.0f expired keys (%.0f ms)", keys,
 				st.Delta)))
 		default:
@@ -90,9 +85,8 @@ func (j jobs) expiry() []Suspect {
 // sampling and freeing, a million keys); where one write must wait for thousands, among four million keys, at 9 µs, as
 // hardly one is in a CPU cache.
 const (
-	evictKeyNs   = 1500   // Bound: noted, on 7.0.15; that it is half more is a guess.
-	evictManyNs  = 10_000 // Bound: noted, on 7.0.15.
-	evictManyPer = 2      // evictions per command from which writes wait for many. Bound: guess.
+	evictKeyNs  = 1500   // Bound: noted, on 7.0.15; that it is half more is a guess.
+	evictManyNs = 10_000 // Bound: noted, on 7.0.15.
 )
 
 // eviction is the time above maxmemory where INFO has it (7.0; only of what one round did not finish), or an estimate
@@ -101,14 +95,11 @@ func (j jobs) eviction() []Suspect {
 	var out []Suspect
 	for _, st := range j.of(series.EvictedKeys).Steps() {
 		each := float64(evictKeyNs)
-		if st.Delta >= evictManyPer*j.rose(st, series.TotalCommandsProcessed) {
+		if st.Delta >= degree.Several*j.rose(st, series.TotalCommandsProcessed) {
 			each = evictManyNs
 		}
 		ns := max(st.Delta*each, series.TotalEvictionExceededTime.Ns(j.rose(st, series.TotalEvictionExceededTime)))
-		if ns >= float64(MinSuspectNs) {
-			out = append(out, j.suspect(KindEvict, st, ns, 1, fmt.Sprintf("eviction at maxmemory (%.0f keys)",
-				st.Delta)))
-		}
+		out = append(out, j.suspect(KindEvict, st, ns, 1, fmt.Sprintf("eviction at maxmemory (%.0f keys)", st.Delta)))
 	}
 	return out
 }
@@ -116,10 +107,8 @@ func (j jobs) eviction() []Suspect {
 func (j jobs) defrag() []Suspect {
 	var out []Suspect
 	for _, st := range j.of(series.TotalActiveDefragTime).Steps() {
-		if ns := series.TotalActiveDefragTime.Ns(st.Delta); ns >= float64(MinSuspectNs) {
-			out = append(out, j.suspect(KindDefrag, st, ns, 1, fmt.Sprintf("active defragmentation (%.0f ms in this "+
-				"second)", st.Delta)))
-		}
+		out = append(out, j.suspect(KindDefrag, st, series.TotalActiveDefragTime.Ns(st.Delta), 1,
+			fmt.Sprintf("active defragmentation (%.0f ms in this second)", st.Delta)))
 	}
 	return out
 }
@@ -157,18 +146,16 @@ const (
 	// loopback.
 	// Bound: noted, between the two.
 	bulkNsPerByte = 0.5
-	// bulkShare of the time between two polls must have gone to copying, where commands have bulkCommand bytes on
-	// average, or the largest buffer of a client bulkBuffer.
-	// Bound: guess.
-	bulkShare   = 0.05
+	// bulkCommand is from when on arguments and replies are big: larger ones have buffers of their own.
+	// Bound: server, PROTO_IOBUF_LEN and PROTO_REPLY_CHUNK_BYTES.
 	bulkCommand = 16 << 10
-	bulkBuffer  = 1 << 20
 )
 
 // BulkNs is how long copying so many bytes takes the main thread, in nanoseconds, by estimate.
 func BulkNs(bytes float64) int64 { return int64(bytes * bulkNsPerByte) }
 
-// bulk is the copying of big arguments and replies, which SLOWLOG does not show: it ends before the reply is written.
+// bulk is the copying of big arguments and replies, where a part of the time between two polls went to it. SLOWLOG does
+// not show it: it ends before the reply is written.
 func (j jobs) bulk() []Suspect {
 	var out []Suspect
 	for _, d := range []struct {
@@ -182,7 +169,7 @@ func (j jobs) bulk() []Suspect {
 			ns := st.Delta * bulkNsPerByte
 			buffer, _ := j.of(d.buffer).At(st.ToNs)
 			each := st.Delta / max(1, j.rose(st, series.TotalCommandsProcessed))
-			if ns >= bulkShare*float64(st.ToNs-st.FromNs) && (each >= bulkCommand || buffer >= bulkBuffer) {
+			if ns >= degree.Part*float64(st.ToNs-st.FromNs) && (each >= bulkCommand || buffer >= BigFreeBytes) {
 				out = append(out, j.suspect(KindBulk, st, min(ns, float64(st.ToNs-st.FromNs)), 1, fmt.Sprintf(d.text,
 					st.Delta/1e6)))
 			}

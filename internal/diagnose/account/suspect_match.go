@@ -2,9 +2,11 @@ package account
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
 )
@@ -123,38 +125,22 @@ func (m *matcher) command(w Suspect) int {
 	return best
 }
 
-// How far apart the tap and the server may be that time the same work: the server times a command without reading and
-// writing the socket, and some jobs in parts.
-const (
-	// leastLogged of the CPU time of a read is what SLOWLOG has for its only command, at least.
-	// Bound: guess.
-	leastLogged = 0.3
-	// mostLogged and mostLoggedNs: a command of several in a read is logged with at most so many times the time of the
-	// read, and so much more.
-	// Bound: guess.
-	mostLogged   = 1.1
-	mostLoggedNs = float64(200 * time.Microsecond)
-	// mostForked and mostForkedNs are the same for a fork.
-	// Bound: guess.
-	mostForked   = 1.25
-	mostForkedNs = float64(time.Millisecond)
-	// mostTimed is the same for an entry of LATENCY.
-	// Bound: guess.
-	mostTimed = 1.5
-)
+// noLonger reports whether a record is no longer than a stretch of work, as far as two clocks agree.
+func noLonger(s, w *Suspect) bool {
+	return degree.NearlyAll*float64(s.DurationNs) <= float64(w.DurationNs)
+}
 
-// fits reports whether a record of a command can be that of a stretch of work.
+// fits reports whether a record of a command at the time of a stretch of work can be that of it. The server times a
+// command without reading and writing the socket.
 func fits(w, s *Suspect) bool {
-	if s.Node != w.Node || s.FromNs > w.ToNs || s.ToNs < w.FromNs ||
-		s.Client != "" && w.Client != "" && s.Client != w.Client {
+	if s.Node != w.Node || s.Client != "" && w.Client != "" && s.Client != w.Client {
 		return false
 	}
 	if w.Command != "" && w.Command != "EXEC" && sameOp(s.Command, w.Command) && w.Calls <= 1 {
-		return float64(s.DurationNs) >= leastLogged*float64(w.OnCPUNs)
+		return s.DurationNs*degree.Several >= w.OnCPUNs
 	}
 	// Of a read with several commands only the first is known, of an encrypted one none: the length decides.
-	return (w.Calls != 1 || w.Command == "EXEC") && s.DurationNs*2 >= w.OnCPUNs &&
-		float64(s.DurationNs) <= mostLogged*float64(w.DurationNs)+mostLoggedNs
+	return (w.Calls != 1 || w.Command == "EXEC") && s.DurationNs*2 >= w.OnCPUNs && noLonger(s, w)
 }
 
 // adopt takes over what the server's record says.
@@ -214,13 +200,10 @@ func (m *matcher) job(w Suspect) int {
 	for _, i := range m.index.touching(w.FromNs, w.ToNs) {
 		s := &m.records[i]
 		rank, is := jobRank[s.Kind]
-		if !is || s.Node != w.Node || s.FromNs > w.ToNs || s.ToNs < w.FromNs || m.leftNs[i]*2 < w.OnCPUNs {
+		if !is || s.Node != w.Node || m.leftNs[i]*2 < w.OnCPUNs || s.Kind == KindFork && !noLonger(s, &w) {
 			continue
 		}
-		if s.Kind == KindFork && float64(s.DurationNs) > mostForked*float64(w.DurationNs)+mostForkedNs {
-			continue
-		}
-		if s.Source == byLatency && float64(s.DurationNs) <= mostTimed*float64(w.DurationNs) {
+		if s.Source == byLatency && noLonger(s, &w) {
 			rank -= 10
 		}
 		if s.Kind == KindEvict && readsOne[w.Command] {
@@ -261,11 +244,7 @@ func timesOne(s *Suspect) bool {
 // holdsWork reports whether the window of a record holds work of its length: then the tap saw it, whichever work it
 // was.
 func holdsWork(s *Suspect, works []Suspect, at *timeIndex) bool {
-	for _, k := range at.touching(s.FromNs, s.ToNs) {
-		w := &works[k]
-		if w.Node == s.Node && w.FromNs < s.ToNs && w.ToNs > s.FromNs && w.DurationNs*2 >= s.DurationNs {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(at.touching(s.FromNs, s.ToNs), func(k int) bool {
+		return works[k].Node == s.Node && works[k].DurationNs*2 >= s.DurationNs
+	})
 }

@@ -44,37 +44,32 @@ func latencySuspects(rec *recording.Recording) []Suspect {
 	var out []Suspect
 	for _, e := range rec.EventsOf(recording.SourceServer, "", recording.KindLatency) {
 		d := recording.DetailOf[recording.LatencyDetail](e)
-		kind, text := latencyKind(d.Event)
-		if kind == "" {
-			continue
+		if kind := latencyKind(d.Event); kind != "" {
+			out = append(out, Suspect{
+				Kind: kind, Node: e.Subject,
+				FromNs: e.TimeNs - e.DurationNs, ToNs: e.TimeNs + d.WindowNs, DurationNs: e.DurationNs, Count: 1,
+				Source: byLatency, Text: d.Event + " (LATENCY)",
+			})
 		}
-		out = append(out, Suspect{
-			Kind: kind, Node: e.Subject,
-			FromNs: e.TimeNs - e.DurationNs, ToNs: e.TimeNs + d.WindowNs, DurationNs: e.DurationNs, Count: 1,
-			Source: byLatency, Text: text,
-		})
 	}
 	return out
 }
 
-// latencyKind is the kind of suspect that an event of LATENCY is, empty for none, and its text.
-func latencyKind(event string) (kind, text string) {
-	text = event + " (LATENCY)"
+// latencyKind is the kind of suspect that an event of LATENCY is; empty for none.
+func latencyKind(event string) string {
 	switch {
 	case event == "fork":
-		return KindFork, text
-	case event == "expire-del":
-		return KindFree, "freeing an expired key (LATENCY expire-del)"
-	case event == "eviction-del":
-		return KindFree, "freeing an evicted key (LATENCY eviction-del)"
+		return KindFork
+	case event == "expire-del", event == "eviction-del":
+		return KindFree
 	case event == "expire-cycle":
-		return KindExpire, text
+		return KindExpire
 	case strings.HasPrefix(event, "eviction"):
-		return KindEvict, text
+		return KindEvict
 	case strings.HasPrefix(event, "aof-"):
-		return KindAOF, text
+		return KindAOF
 	case event == "active-defrag-cycle":
-		return KindDefrag, text
+		return KindDefrag
 	}
-	return "", ""
+	return ""
 }

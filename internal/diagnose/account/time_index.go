@@ -1,58 +1,65 @@
 package account
 
-import "slices"
-
-// timeIndex finds the items that overlap a time without going through all of them: a recording of hours has hundreds of
-// thousands of calls and of events.
-type timeIndex struct {
-	buckets map[int64][]int // by second: the items that touch it, in order
-	long    []int           // items that touch more than maxBuckets
-	items   int
-}
-
-const (
-	// Bound: arithmetic, the size of a bucket of an index.
-	bucketNs = int64(1e9)
-	// maxBuckets is how many buckets an item is put into.
-	// Bound: arithmetic, it bounds the size of the index.
-	maxBuckets = 64
+import (
+	"cmp"
+	"math"
+	"slices"
 )
 
+// timeIndex finds the items that overlap a time without going through all of them: a recording of hours has hundreds of
+// thousands of calls and of events. It is a balanced tree over the items in the order of their begin: the middle of
+// each part is its root.
+type timeIndex struct {
+	items  []indexed
+	latest []int64 // by root, the latest end in its part
+}
+
+type indexed struct {
+	fromNs, toNs int64
+	item         int
+}
+
 func newTimeIndex(n int, span func(i int) (fromNs, toNs int64)) *timeIndex {
-	x := &timeIndex{buckets: map[int64][]int{}, items: n}
+	x := &timeIndex{make([]indexed, n), make([]int64, n)}
 	for i := range n {
 		from, to := span(i)
-		if to/bucketNs-from/bucketNs >= maxBuckets {
-			x.long = append(x.long, i)
-			continue
-		}
-		for b := from / bucketNs; b <= to/bucketNs; b++ {
-			x.buckets[b] = append(x.buckets[b], i)
-		}
+		x.items[i] = indexed{from, to, i}
 	}
+	slices.SortStableFunc(x.items, func(a, b indexed) int { return cmp.Compare(a.fromNs, b.fromNs) })
+	x.build(0, n)
 	return x
 }
 
-// touching lists the items that may overlap [fromNs, toNs), each once, in the order of their indexes.
-func (x *timeIndex) touching(fromNs, toNs int64) []int {
+// build notes the latest end of a part, and of those that it has.
+func (x *timeIndex) build(first, after int) (latest int64) {
+	if first == after {
+		return math.MinInt64
+	}
+	root := (first + after) / 2
+	x.latest[root] = max(x.items[root].toNs, x.build(first, root), x.build(root+1, after))
+	return x.latest[root]
+}
+
+// touching lists the items that begin by toNs and end at fromNs or later, in the order of their indexes.
+func (x *timeIndex) touching(fromNs, toNs int64) (out []int) {
 	if x == nil {
 		return nil
 	}
-	first, last := fromNs/bucketNs, toNs/bucketNs
-	out := slices.Clone(x.long)
-	if last-first > int64(len(x.buckets)) { // most of them
-		out = out[:0]
-		for i := range x.items {
-			out = append(out, i)
+	var visit func(first, after int)
+	visit = func(first, after int) {
+		root := (first + after) / 2
+		if first == after || x.latest[root] < fromNs {
+			return
 		}
-		return out
+		visit(first, root)
+		if at := x.items[root]; at.fromNs <= toNs {
+			if at.toNs >= fromNs {
+				out = append(out, at.item)
+			}
+			visit(root+1, after)
+		}
 	}
-	for b := first; b <= last; b++ {
-		out = append(out, x.buckets[b]...)
-	}
-	if first != last || len(x.long) > 0 {
-		slices.Sort(out)
-		out = slices.Compact(out)
-	}
+	visit(0, len(x.items))
+	slices.Sort(out)
 	return out
 }

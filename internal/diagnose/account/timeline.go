@@ -10,7 +10,7 @@ import (
 type timeline struct {
 	from, to int64
 	segs     []Segment
-	scratch  []Segment // memory of splice
+	scratch  []Segment // memory of overlay
 }
 
 // rule says what becomes of a part of a timeline where new evidence lies over it: the segment that takes its place,
@@ -23,26 +23,14 @@ func newTimeline(from, to int64) *timeline {
 
 // put replaces those parts of [s.FromNs, s.ToNs) by s whose present segment may be replaced. It returns how much that
 // was, in nanoseconds.
-func (t *timeline) put(s Segment, may func(present Segment) bool) int64 {
-	var placed int64
-	first, after := t.touching(s.FromNs, s.ToNs)
-	out := t.scratch[:0]
-	for _, g := range t.segs[first:after] {
-		if !may(g) {
-			out = append(out, g)
-			continue
+func (t *timeline) put(s Segment, may func(present Segment) bool) (placed int64) {
+	t.overlay([]Segment{s}, func(present, _ Segment) (Segment, bool) {
+		if !may(present) {
+			return s, false
 		}
-		from, to := max(g.FromNs, s.FromNs), min(g.ToNs, s.ToNs)
-		if g.FromNs < from {
-			out = append(out, cut(g, g.FromNs, from))
-		}
-		out = append(out, cut(s, from, to))
-		placed += to - from
-		if to < g.ToNs {
-			out = append(out, cut(g, to, g.ToNs))
-		}
-	}
-	t.splice(first, after, out)
+		placed += min(present.ToNs, s.ToNs) - max(present.FromNs, s.FromNs)
+		return s, true
+	})
 	return placed
 }
 
@@ -91,7 +79,7 @@ func (t *timeline) overlay(line []Segment, becomes rule) {
 			out = append(out, cut(g, at, g.ToNs))
 		}
 	}
-	t.splice(first, after, out)
+	t.segs, t.scratch = slices.Replace(t.segs, first, after, out...), out
 }
 
 // touching are the segments [first, after) that overlap [fromNs, toNs).
@@ -103,11 +91,6 @@ func (t *timeline) touching(fromNs, toNs int64) (first, after int) {
 	for after = first; after < len(t.segs) && t.segs[after].FromNs < toNs; after++ {
 	}
 	return first, after
-}
-
-// splice replaces the segments [first, after) by others of the same time.
-func (t *timeline) splice(first, after int, by []Segment) {
-	t.segs, t.scratch = slices.Replace(t.segs, first, after, by...), by
 }
 
 // replace gives every segment that matches another actor, state and culprit.

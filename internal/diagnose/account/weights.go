@@ -31,10 +31,11 @@ func (l *Ledger) weigh(rec *recording.Recording) {
 
 func (l *Ledger) callers(a Account) *Callers { return callersOf(a, &l.Users, &l.Probe) }
 
-// sentAtOnceNs: calls that follow each other on a connection by less, in nanoseconds, are one pipeline of one caller. A
-// large one is written by several system calls. Callers that share a connection send when they want to.
-// Bound: guess.
-const sentAtOnceNs = int64(100e3)
+// PauseNs is the longest pause between two calls of one task, in nanoseconds: what a library and a wake-up need. Calls
+// that follow each other by less are of one caller; a large pipeline is written by several system calls. Callers that
+// share a connection send when they want to.
+// Bound: slowpath, chain_pause_ns of the tap.
+const PauseNs = int64(100e3)
 
 // shareWaits divides the time in which the calls of a pipeline were under way among them. The probe's calls are due at
 // times of their own, whether or not the one before has come back: each stands for itself.
@@ -57,7 +58,7 @@ func (l *Ledger) shareWaits() {
 		}
 		k := a.Call.Node + " " + a.Call.Conn
 		g := open[k]
-		if g != nil && (a.Call.IntendedNs >= g.to || a.Call.IntendedNs-g.last > sentAtOnceNs) {
+		if g != nil && (a.Call.IntendedNs >= g.to || a.Call.IntendedNs-g.last > PauseNs) {
 			share(g)
 			g = nil
 		}

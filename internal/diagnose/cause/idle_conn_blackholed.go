@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/connection"
@@ -36,7 +37,7 @@ func explainBlackhole(n *facts.Node) *Finding {
 	for _, s := range connection.UnansweredRequests(n) {
 		switch {
 		case s.Retransmits < connection.UnansweredRetransmits:
-		case s.IdleBeforeNs < caller.LongIdleNs:
+		case s.IdleBeforeNs < int64(degree.Long):
 			busy++
 		default:
 			gone = append(gone, s)

@@ -142,10 +142,10 @@ func (f *Finding) adviseBatches(far bool) {
 // promptShare is the share of a connection's calls that were sent right after the reply before.
 func promptShare(l caller.ConnTimeline) (share float64, counted bool) {
 	last, ok := l.LastSample()
-	if !ok || last.BackToBack < 0 {
+	if !ok || last.Prompt < 0 {
 		return 0, false
 	}
-	return float64(last.BackToBack) / float64(max(last.Calls, 1)), true
+	return float64(last.Prompt) / float64(max(last.Calls, 1)), true
 }
 
 // chain is the use of a connection if it had one call after the other in flight, for at least a share of the time from

@@ -2,12 +2,13 @@ package facts
 
 import (
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/recording"
 )
 
 // Claim is what a cause explains of the slow calls.
 type Claim struct {
-	// Calls is the number of slow calls with at least 10 % of their excess explained.
+	// Calls is the number of slow calls with at least a part of their excess explained.
 	Calls int
 	// Ns is the excess that is explained, in nanoseconds, each call by its weight.
 	Ns int64
@@ -66,7 +67,7 @@ func (n *Node) ClaimOf(explained func(account.Account) StateTimes) Claim {
 			whose = &cl.Users
 		}
 		whose.MaxNs = max(whose.MaxNs, ns)
-		if float64(ns) >= CountedPart*float64(of.ExcessNs) {
+		if float64(ns) >= degree.Part*float64(of.ExcessNs) {
 			cl.Calls++
 			whose.Calls++
 		}
@@ -91,18 +92,11 @@ func (n *Node) asInWhole(i int, times StateTimes) StateTimes {
 }
 
 // InState claims the time that slow calls spent with the server in a state.
-func (n *Node) InState(state string) Claim {
-	return n.InStateOf(account.Server, state)
-}
+func (n *Node) InState(state string) Claim { return n.InStateOf(account.Server, state) }
 
 // InStateOf claims the time that slow calls spent with an actor in a state.
 func (n *Node) InStateOf(actor, state string) Claim {
 	return n.Claim(func(_ account.Account, s account.Segment) bool { return s.Actor == actor && s.State == state })
-}
-
-// Unexplained claims the time that no source explains.
-func (n *Node) Unexplained() Claim {
-	return n.Claim(func(_ account.Account, s account.Segment) bool { return s.State == account.Unexplained })
 }
 
 // TapClaim is ClaimOf the slow calls that the tap saw.
@@ -115,11 +109,11 @@ func (n *Node) TapClaim(explained func(account.Account) StateTimes) Claim {
 	})
 }
 
-// Matters reports whether a claim is worth a finding: a call waited for at least maxHealthyWaitNs, at least
+// Matters reports whether a claim is worth a finding: a call waited for at least HealthyMaxNs, at least
 // HealthyMinCalls of the probe's calls were affected, or the users' calls have a pattern. The probe calls rarely and at
 // random, so that three of its calls say much; of the users' thousands of calls three say nothing.
 func (c Claim) Matters() bool {
-	return c.MaxNs >= MaxHealthyWaitNs || c.Probe.Calls >= HealthyMinCalls || c.Users.Pattern()
+	return c.MaxNs >= HealthyMaxNs || c.Probe.Calls >= HealthyMinCalls || c.Users.Pattern()
 }
 
 // Pattern reports whether so many calls were affected that it is no accident: at least HealthyMinCalls, and more than
@@ -127,10 +121,6 @@ func (c Claim) Matters() bool {
 func (f Affected) Pattern() bool {
 	return f.Calls >= HealthyMinCalls && f.Share > HealthyMaxShare
 }
-
-// MaxHealthyWaitNs is the longest wait that may happen now and then in a healthy system.
-// Bound: guess, four times the automatic threshold.
-const MaxHealthyWaitNs = int64(20e6)
 
 // UnexplainedWaits claims the time in which slow calls waited for the server and no source says for what. Calls that
 // queued behind such a call are among them.
@@ -142,14 +132,9 @@ func (n *Node) UnexplainedWaits() Claim {
 
 // IsUnexplainedWait reports whether a segment is a wait whose reason no source saw.
 func IsUnexplainedWait(s account.Segment) bool {
-	switch {
-	case s.State == account.Unexplained, s.State == account.PoolWait, s.State == account.Handshake,
-		s.State == account.Withheld:
+	switch s.State {
+	case account.Unexplained, account.PoolWait, account.Handshake, account.Withheld:
 		return true
 	}
 	return s.Actor == account.Server && s.State == account.Busy && s.Suspect < 0
 }
-
-// CountedPart is the least part of a call's excess from which the call counts as one of those that a claim explains.
-// Bound: guess.
-const CountedPart = 0.1

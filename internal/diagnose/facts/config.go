@@ -11,19 +11,9 @@ func (n *Node) Config(name string) (value string, ok bool) {
 // ConfigInt is a parameter of CONFIG GET as a number; 0 where it is unknown.
 func (n *Node) ConfigInt(name string) int {
 	text, _ := n.Config(name)
-	v, err := strconv.Atoi(text)
-	if err != nil {
-		return 0
-	}
+	v, _ := strconv.Atoi(text)
 	return v
 }
 
 // IdleLimitNs is the server's parameter timeout in nanoseconds; 0 where it has none, or it is unknown.
-func (n *Node) IdleLimitNs() int64 {
-	text, _ := n.Config("timeout")
-	seconds, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return seconds * 1e9
-}
+func (n *Node) IdleLimitNs() int64 { return int64(n.ConfigInt("timeout")) * 1e9 }

@@ -2,7 +2,6 @@ package facts
 
 import (
 	"cmp"
-	"encoding/json"
 	"net"
 	"strconv"
 
@@ -39,14 +38,11 @@ type InfoText struct {
 // Version is the version of the server.
 func (t InfoText) Version() string { return cmp.Or(t.ValkeyVersion, t.RedisVersion) }
 
-// infoTextsOf are those of a node, in order of time. A damaged snapshot is left out.
+// infoTextsOf are those of a node, in order of time.
 func infoTextsOf(rec *recording.Recording, address string) (out []InfoText) {
-	for _, s := range rec.Snapshots {
-		if s.Source != recording.SourceServer || s.Subject != address || s.Name != "info" {
-			continue
-		}
-		text := InfoText{TimeNs: s.TimeNs}
-		if json.Unmarshal([]byte(s.Body), &text) == nil {
+	for s, text := range Bodies[InfoText](rec, recording.SourceServer, "info", address) {
+		if s.Subject == "" {
+			text.TimeNs = s.TimeNs
 			out = append(out, text)
 		}
 	}

@@ -3,8 +3,8 @@ package facts
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -21,13 +21,10 @@ func (t NameCounts) Total() (all int) {
 
 // Top are the n most frequent names, without the empty one.
 func (t NameCounts) Top(n int) []string {
-	var names []string
-	for name := range t {
-		if name != "" {
-			names = append(names, name)
-		}
-	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(t[b], t[a]), cmp.Compare(a, b)) })
+	names := slices.SortedFunc(maps.Keys(t), func(a, b string) int {
+		return cmp.Or(cmp.Compare(t[b], t[a]), cmp.Compare(a, b))
+	})
+	names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
 	return names[:min(n, len(names))]
 }
 
@@ -42,17 +39,9 @@ func (t NameCounts) List(n int) string {
 
 // KeysByValue lists the keys, those with the largest value first.
 func KeysByValue(m map[string]int64) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Slice(keys, func(i, j int) bool {
-		if m[keys[i]] != m[keys[j]] {
-			return m[keys[i]] > m[keys[j]]
-		}
-		return keys[i] < keys[j]
+	return slices.SortedFunc(maps.Keys(m), func(a, b string) int {
+		return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b))
 	})
-	return keys
 }
 
 // WordSet is the set of the words of a text.

@@ -1,6 +1,6 @@
 package facts
 
-import "sort"
+import "slices"
 
 // Percentiles are the 10th, the 50th and the 90th percentile of some values.
 type Percentiles struct {
@@ -17,7 +17,7 @@ func PercentilesOfNs(ns []int64) Percentiles {
 	if len(ns) == 0 {
 		return Percentiles{}
 	}
-	sort.Slice(ns, func(i, j int) bool { return ns[i] < ns[j] })
+	slices.Sort(ns)
 	at := func(q int) int64 { return ns[(len(ns)-1)*q/100] }
 	return Percentiles{at(10), at(50), at(90)}
 }

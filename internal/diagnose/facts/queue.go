@@ -1,13 +1,13 @@
 package facts
 
+import "slowpath/internal/diagnose/degree"
+
 const (
-	// SaturatedDemand is the demand of the main thread in cores from which it is saturated. A queue
-	// grows without limit as the utilisation approaches 1.
-	// Bound: statistics, M/M/1 at 0.9: ten calls are in the system on average.
-	SaturatedDemand = 0.9
+	// SaturatedDemand is the demand of the main thread in cores from which it is saturated. A queue grows without limit
+	// as the utilisation approaches 1: here ten calls are in the system on average (M/M/1).
+	SaturatedDemand = degree.NearlyAll
 	// SaturatedRun is the least part of that which it runs itself: below, it is not its own work that fills the time.
-	// Bound: majority, of a core.
-	SaturatedRun = 0.5
+	SaturatedRun = degree.Most
 )
 
 // Queue is what a call of the probe waited behind others.

@@ -63,11 +63,17 @@ func Overlap(stalls []Span, with Span) int64 {
 
 // MaxOverlap is how many of some stretches, which are sorted by their begin, overlap at most.
 func MaxOverlap(list []Span) (most int) {
-	var ends []int64
-	for _, s := range list { // they are sorted by their begin
-		ends = slices.DeleteFunc(ends, func(to int64) bool { return to <= s.FromNs })
-		ends = append(ends, s.ToNs)
-		most = max(most, len(ends))
+	ends := make([]int64, len(list))
+	for i, s := range list {
+		ends[i] = s.ToNs
+	}
+	slices.Sort(ends)
+	ended := 0
+	for i, s := range list {
+		for ends[ended] <= s.FromNs {
+			ended++
+		}
+		most = max(most, i+1-ended)
 	}
 	return most
 }

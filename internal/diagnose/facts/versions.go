@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -12,19 +13,20 @@ func (n *Node) Server() string { return n.Rec.ServerOf(n.Address) }
 // server of an unknown version is assumed to be new.
 func ServerAtLeast(n *Node, major, minor int) bool {
 	name, version, _ := strings.Cut(n.Server(), " ")
-	var a, b int
-	if _, err := fmt.Sscanf(version, "%d.%d", &a, &b); err != nil || name == "valkey" {
-		return true
-	}
-	return a > major || a == major && b >= minor
+	order, ok := CompareVersion(version, major, minor)
+	return order >= 0 || !ok || name == "valkey"
 }
 
 // VersionAtLeast reports whether a version, such as "9.23.0", is at least another; one that does not parse is assumed
 // to be old.
 func VersionAtLeast(version string, major, minor int) bool {
+	order, ok := CompareVersion(version, major, minor)
+	return order >= 0 && ok || major == 0 && minor == 0
+}
+
+// CompareVersion compares a version, such as "9.23.0", with another; ok is false where it does not parse.
+func CompareVersion(version string, major, minor int) (order int, ok bool) {
 	var a, b int
-	if _, err := fmt.Sscanf(version, "%d.%d", &a, &b); err != nil {
-		return major == 0 && minor == 0
-	}
-	return a > major || a == major && b >= minor
+	_, err := fmt.Sscanf(version, "%d.%d", &a, &b)
+	return cmp.Or(cmp.Compare(a, major), cmp.Compare(b, minor)), err == nil
 }

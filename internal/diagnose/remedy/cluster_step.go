@@ -1,7 +1,6 @@
 package remedy
 
 import (
-	"slices"
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
@@ -39,36 +38,33 @@ func ConfigSetAll(n *facts.Node, id, parameter, value, why string) Step {
 
 // MoveInLargeSteps is how slots change owner without many changes of the map.
 func MoveInLargeSteps(n *facts.Node) Step {
-	by := "Redis 8.4 (CLUSTER MIGRATION IMPORT) and Valkey 9.0 (CLUSTER MIGRATESLOTS) do"
-	switch {
-	case strings.HasPrefix(n.Server(), "valkey"):
-		by = "Valkey 9.0 (CLUSTER MIGRATESLOTS) does"
-	case strings.HasPrefix(n.Server(), "redis"):
-		by = "Redis 8.4 (CLUSTER MIGRATION IMPORT) does"
-	}
+	command, since := moveSlots(n)
 	return Step{
 		ID: "move-in-large-steps", Kind: Change,
 		Text: "Give whole ranges of slots to their new owner at once, not slot by slot: the map changes once for all " +
-			"of them, as " + by,
+			"of them, as by " + command + " (" + since + ")",
 	}
+}
+
+// moveSlots is the command by which servers move slots by replication, and since when.
+func moveSlots(n *facts.Node) (command, since string) {
+	switch {
+	case strings.HasPrefix(n.Server(), "valkey"):
+		return "CLUSTER MIGRATESLOTS", "Valkey 9.0"
+	case strings.HasPrefix(n.Server(), "redis"):
+		return "CLUSTER MIGRATION IMPORT", "Redis 8.4"
+	}
+	return "CLUSTER MIGRATION IMPORT of Redis, CLUSTER MIGRATESLOTS of Valkey", "Redis 8.4, Valkey 9.0"
 }
 
 // MigrateByReplication is how slots move without MIGRATE, ASK and TRYAGAIN.
 func MigrateByReplication(n *facts.Node) Step {
-	s := Step{
-		ID: "migrate-by-replication", Kind: Change, Since: "Redis 8.4, Valkey 9.0",
-		Text: "Let the servers move slots by replication, as a whole: CLUSTER MIGRATION IMPORT of Redis, CLUSTER " +
-			"MIGRATESLOTS of Valkey. No key is blocked, and no call gets ASK or TRYAGAIN",
+	command, since := moveSlots(n)
+	return Step{
+		ID: "migrate-by-replication", Kind: Change, Since: since,
+		Text: "Let the servers move slots by replication, as a whole: " + command + ". No key is blocked, and no " +
+			"call gets ASK or TRYAGAIN",
 	}
-	switch {
-	case strings.HasPrefix(n.Server(), "valkey"):
-		s.Text, s.Since = strings.Replace(s.Text, "CLUSTER MIGRATION IMPORT of Redis, CLUSTER MIGRATESLOTS of Valkey",
-			"CLUSTER MIGRATESLOTS", 1), "Valkey 9.0"
-	case strings.HasPrefix(n.Server(), "redis"):
-		s.Text, s.Since = strings.Replace(s.Text, "CLUSTER MIGRATION IMPORT of Redis, CLUSTER MIGRATESLOTS of Valkey",
-			"CLUSTER MIGRATION IMPORT", 1), "Redis 8.4"
-	}
-	return s
 }
 
 // SplitBigKeys is what makes the move of a key short.
@@ -88,12 +84,12 @@ var FailOverFirst = Step{
 
 // StepOf is what a library offers against a mechanism, whatever is in use; ok is false where it has nothing.
 func StepOf(topic Topic, library string) (s Step, ok bool) {
-	rows := table[topic]
-	i := slices.IndexFunc(rows, func(e Row) bool { return e.Library == library && e.Version == "" })
-	if i < 0 {
-		return Step{}, false
+	for _, e := range table[topic] {
+		if e.Library == library && e.Version == "" {
+			return e.step(topic, nil), true
+		}
 	}
-	return rows[i].step(topic, nil), true
+	return Step{}, false
 }
 
 // ProxySteps are those of a topic whose rows are proxies and not libraries of clients.

@@ -1,11 +1,13 @@
 package caller
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
-	"sort"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/recording/series"
@@ -89,36 +91,19 @@ func (c *Caller) ConnsWhere(match func(*Conn) bool) (out []*Conn) {
 // MaxConcurrent is the largest number of its connections, those of one process, that were open at the same time.
 func (c *Caller) MaxConcurrent() (most int) {
 	for _, conns := range ByOwner(c.Conns) {
-		most = max(most, maxConcurrent(conns))
-	}
-	return most
-}
-
-func maxConcurrent(conns []*Conn) (most int) {
-	type step struct {
-		at int64
-		by int
-	}
-	var steps []step
-	for _, k := range conns {
-		steps = append(steps, step{k.OpenNs, 1})
-		if k.CloseNs > 0 {
-			steps = append(steps, step{k.CloseNs, -1})
+		var open []facts.Span
+		for _, k := range conns {
+			open = append(open, facts.Span{FromNs: k.OpenNs, ToNs: cmp.Or(k.CloseNs, math.MaxInt64)})
 		}
-	}
-	sort.SliceStable(steps, func(i, j int) bool { return steps[i].at < steps[j].at })
-	open := 0
-	for _, s := range steps {
-		open += s.by
-		most = max(most, open)
+		most = max(most, facts.MaxOverlap(open))
 	}
 	return most
 }
 
-// CallerNames lists callers for a message, at most three by name.
+// CallerNames lists callers for a message, some by name.
 func CallerNames(callers []*Caller) string {
 	var out []string
-	for _, c := range callers[:min(3, len(callers))] {
+	for _, c := range callers[:min(degree.Listed, len(callers))] {
 		out = append(out, HostText(c.Name, c.HostName))
 	}
 	if more := len(callers) - len(out); more > 0 {

@@ -12,9 +12,9 @@ import (
 // CallerLibraries are the client libraries of the node's callers with their versions, as far as one is known for
 // certain. One that has several is not among them.
 func CallerLibraries(n *facts.Node) map[*Caller]string {
-	out, reported := map[*Caller]string{}, reportedLibraries(n)
+	out := map[*Caller]string{}
 	for _, c := range Callers(n) {
-		if l := librariesOf(n, c, reported); len(l) == 1 && l[0].How != recording.LibraryInstalled {
+		if l := LibrariesOf(n, c); len(l) == 1 && l[0].How != recording.LibraryInstalled {
 			out[c] = withVersion(l[0].Name, l[0].Version)
 		}
 	}
@@ -26,11 +26,7 @@ func withVersion(name, version string) string { return strings.TrimSpace(name + 
 // LibrariesOf are the client libraries of a caller: the one that its connections report of themselves; else those that
 // its process is built with or has open; else those that are installed for it.
 func LibrariesOf(n *facts.Node, c *Caller) []recording.Library {
-	return librariesOf(n, c, reportedLibraries(n))
-}
-
-func librariesOf(n *facts.Node, c *Caller, byAddress map[string]recording.Library) []recording.Library {
-	reported := reportedBy(c, byAddress)
+	reported := reportedBy(n, c)
 	if len(reported) == 1 {
 		return reported
 	}
@@ -56,19 +52,21 @@ func librariesOf(n *facts.Node, c *Caller, byAddress map[string]recording.Librar
 
 // reportedLibraries are those that connections report to CLIENT LIST, by their addresses.
 func reportedLibraries(n *facts.Node) map[string]recording.Library {
-	out := map[string]recording.Library{}
-	for _, c := range Clients(n) {
-		if name := LibraryOfClient(c); name != "" {
-			out[c.Addr] = recording.Library{Name: name, Version: c.LibVer}
+	return facts.Once(n, "libraries in CLIENT LIST", func(n *facts.Node) map[string]recording.Library {
+		out := map[string]recording.Library{}
+		for _, c := range Clients(n) {
+			if name := LibraryOfClient(c); name != "" {
+				out[c.Addr] = recording.Library{Name: name, Version: c.LibVer}
+			}
 		}
-	}
-	return out
+		return out
+	})
 }
 
 // reportedBy are the libraries that the connections of a caller report, to CLIENT LIST or in their handshakes.
-func reportedBy(c *Caller, byAddress map[string]recording.Library) (out []recording.Library) {
+func reportedBy(n *facts.Node, c *Caller) (out []recording.Library) {
 	for _, k := range c.Conns {
-		if l, ok := byAddress[k.Client]; ok {
+		if l, ok := reportedLibraries(n)[k.Client]; ok {
 			out = withLibrary(out, l)
 		} else if k.Handshake != nil {
 			if name := libraryNamed(k.Handshake.Library); name != "" {

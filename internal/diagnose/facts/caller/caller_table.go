@@ -1,7 +1,6 @@
 package caller
 
 import (
-	"encoding/json"
 	"slices"
 	"sort"
 	"strconv"
@@ -127,16 +126,14 @@ func (b *callerTable) add(d recording.ConnDetail) *Conn {
 // snapshot.
 func (b *callerTable) samples() {
 	rec := b.node.Rec
-	for _, s := range rec.Snapshots {
-		var ends recording.ConnEnds
-		if s.Source != recording.SourceTap || s.Name != "ends" || json.Unmarshal([]byte(s.Body), &ends) != nil ||
-			ends.Node != b.node.Address {
+	for s, ends := range facts.Bodies[recording.ConnEnds](rec, recording.SourceTap, recording.SnapshotEnds,
+		recording.ConnPrefix) {
+		if ends.Node != b.node.Address {
 			continue
 		}
-		address := strings.TrimPrefix(s.Subject, recording.ConnPrefix)
-		c := b.clientsEnd(address, s.TimeNs)
+		c := b.clientsEnd(s.Subject, s.TimeNs)
 		if c == nil {
-			c = b.add(recording.ConnDetail{Client: address, Side: recording.Client, PID: ends.PID, Comm: ends.Comm})
+			c = b.add(recording.ConnDetail{Client: s.Subject, Side: recording.Client, PID: ends.PID, Comm: ends.Comm})
 		}
 		if c.Nagle == "" {
 			c.Nagle = ends.Nagle
@@ -209,12 +206,15 @@ func (b *callerTable) otherEnd(c *Conn) (best *Conn) {
 // clientsEnd is that of the connection of an address that was open at a time; nil where it is not known.
 func (b *callerTable) clientsEnd(address string, at int64) *Conn {
 	for _, c := range b.byAddress[connEnd{recording.Client, address}] {
-		if c.OpenNs <= at && (c.CloseNs == 0 || c.CloseNs >= at) {
+		if c.openAt(at) {
 			return c
 		}
 	}
 	return nil
 }
+
+// openAt reports whether it was open at a time.
+func (c *Conn) openAt(at int64) bool { return c.OpenNs <= at && (c.CloseNs == 0 || c.CloseNs >= at) }
 
 // findApart finds the connections that are no callers', or of which not enough is known.
 func (b *callerTable) findApart() {
@@ -227,7 +227,7 @@ func (b *callerTable) findApart() {
 		address := strings.TrimPrefix(s.Subject, recording.ConnPrefix)
 		for _, side := range []string{recording.Client, recording.Server} {
 			for _, c := range b.byAddress[connEnd{side, address}] {
-				if c.OpenNs <= s.TimeNs && (c.CloseNs == 0 || c.CloseNs >= s.TimeNs) {
+				if c.openAt(s.TimeNs) {
 					found[c] = true
 				}
 			}

@@ -3,6 +3,8 @@ package caller
 import (
 	"strings"
 
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -25,11 +27,6 @@ type Chains struct {
 	// Ops is the commands, by the number of their chains.
 	Ops facts.NameCounts
 }
-
-// endlessShare is the share of its time from which a connection's chains are one loop that never ends, such as that of
-// a load generator: no request waits for its end.
-// Bound: guess.
-const endlessShare = 0.8
 
 // ChainsOf adds up the chains of those callers of which they are a pattern: at least HealthyMinCalls chains, and more
 // than HealthyMaxShare of the caller's requests, where each call in no chain is a request of its own.
@@ -77,15 +74,10 @@ func usualNs(n *facts.Node, command string) int64 {
 // Walks are the commands that walk a keyspace or a collection, by a cursor.
 var Walks = facts.WordSet("SCAN SSCAN HSCAN ZSCAN")
 
-// maxChainPauseNs is the longest pause between two calls of a chain, on average, in nanoseconds: what a library and a
-// wake-up need.
-// Bound: slowpath, chain_pause_ns of the tap.
-const maxChainPauseNs = int64(100e3)
-
 // LastThreadOf is what the tap counted last on a connection, and not on another one of the same address.
 func LastThreadOf(n *facts.Node, c *Conn, of series.Name) (v int64) {
 	for _, p := range n.Rec.Of(of, c.Client) {
-		if p.TimeNs >= c.OpenNs && (c.CloseNs == 0 || p.TimeNs <= c.CloseNs) {
+		if c.openAt(p.TimeNs) {
 			v = int64(p.Value)
 		}
 	}
@@ -105,11 +97,12 @@ func (s *Chains) add(n *facts.Node, c *Conn, names []string) {
 		}
 	}
 	ns, calls := last(series.ChainTime), last(series.ChainCalls)
-	endless := c.CloseNs == 0 && float64(ns) > endlessShare*float64(n.EndNs-max(c.OpenNs, n.StartNs))
+	// one loop that never ends, such as that of a load generator: no request waits for its end
+	endless := c.CloseNs == 0 && float64(ns) > degree.NearlyAll*float64(n.EndNs-max(c.OpenNs, n.StartNs))
 	// Calls that come as soon as a worker is free, one by one, have pauses in between. Each one of a walk is known to
 	// have waited for the one before.
 	inFlight := last(series.ChainInFlight)
-	prompt := Walks[command] || ns-inFlight <= maxChainPauseNs*calls
+	prompt := Walks[command] || ns-inFlight <= account.PauseNs*calls
 	if usual := usualNs(n, command) * calls; usual > 0 { // a caller that had no CPU for a while reads a reply late
 		ns = min(ns, usual+max(ns-inFlight, 0))
 		inFlight = min(inFlight, usual)

@@ -46,6 +46,26 @@ type Client struct {
 	Self bool `json:"self"`
 }
 
+// ClientList is a snapshot of CLIENT LIST.
+type ClientList struct {
+	// TimeNs is when it was taken, in nanoseconds since the Unix epoch.
+	TimeNs int64
+	// Clients are its lines, slowpath's own connections included.
+	Clients []Client
+}
+
+// ClientLists are those of the node, in order of time.
+func ClientLists(n *facts.Node) []ClientList {
+	return facts.Once(n, "CLIENT LIST", func(n *facts.Node) (out []ClientList) {
+		for _, s := range n.Rec.Snapshots {
+			if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "clients" {
+				out = append(out, ClientList{s.TimeNs, ParseClients(s.Body)})
+			}
+		}
+		return out
+	})
+}
+
 // ParseClients reads a snapshot "clients". Lines that do not parse are left out.
 func ParseClients(body string) []Client {
 	var out []Client
@@ -62,11 +82,9 @@ func ParseClients(body string) []Client {
 
 // AllClients are the lines of all snapshots of CLIENT LIST of the node, slowpath's own connections included.
 func AllClients(n *facts.Node) []Client {
-	return facts.Once(n, "CLIENT LIST", func(n *facts.Node) (out []Client) {
-		for _, s := range n.Rec.Snapshots {
-			if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "clients" {
-				out = append(out, ParseClients(s.Body)...)
-			}
+	return facts.Once(n, "all clients", func(n *facts.Node) (out []Client) {
+		for _, l := range ClientLists(n) {
+			out = append(out, l.Clients...)
 		}
 		return out
 	})
@@ -74,13 +92,7 @@ func AllClients(n *facts.Node) []Client {
 
 // Clients are all lines of CLIENT LIST that were recorded, without slowpath's own connections.
 func Clients(n *facts.Node) []Client {
-	var out []Client
-	for _, c := range AllClients(n) {
-		if !c.Self {
-			out = append(out, c)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(AllClients(n)), func(c Client) bool { return c.Self })
 }
 
 // OverUnix reports whether it is connected over a Unix socket.
@@ -107,12 +119,9 @@ const watchName = "slowpath-watch"
 
 // OtherObservers is how many other slowpaths watched the node at a time, at most.
 func OtherObservers(n *facts.Node) (most int) {
-	for _, s := range n.Rec.Snapshots {
-		if s.Source != recording.SourceServer || s.Subject != n.Address || s.Name != "clients" {
-			continue
-		}
+	for _, l := range ClientLists(n) {
 		count := 0
-		for _, c := range ParseClients(s.Body) {
+		for _, c := range l.Clients {
 			if c.Name == watchName {
 				count++
 			}
@@ -160,11 +169,10 @@ func AllClientsListed(n *facts.Node) bool {
 
 // LibraryText is " (LIBRARY VERSION, name NAME)" of a client for a message; empty where nothing is known.
 func LibraryText(c Client) string {
-	parts := c.details()
-	if len(parts) == 0 {
-		return ""
+	if parts := c.details(); len(parts) > 0 {
+		return " (" + strings.Join(parts, ", ") + ")"
 	}
-	return " (" + strings.Join(parts, ", ") + ")"
+	return ""
 }
 
 // details are its library, the name that it gave itself, and its database where that is not the first.

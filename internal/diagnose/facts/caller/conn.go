@@ -4,6 +4,7 @@ import (
 	"iter"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
@@ -65,28 +66,14 @@ type Conn struct {
 	UsedIn *recording.Recording // that has the samples of its use; nil where its client's end was not seen
 }
 
-// ConnSample is what a connection had done up to a time since it was first seen. Its times are in nanoseconds.
-type ConnSample struct {
-	// TimeNs is when the sample was taken.
-	TimeNs int64
-	// Calls is the number of calls that were answered.
-	Calls int64
-	// InFlightNs is the time with a call in flight.
-	InFlightNs int64
-	// IdleNs is the time without one.
-	IdleNs int64
-	// BackToBack is the number of calls that were sent right after the reply before them; -1 where they were not
-	// counted.
-	BackToBack int64
-	// IdleMaxNs is the longest pause between two calls since the sample before; -1 where it was not measured.
-	IdleMaxNs int64
-}
-
-// Samples are the samples of its use, in order of time.
-func (c *Conn) Samples() iter.Seq[ConnSample] {
-	return func(yield func(ConnSample) bool) {
-		for u := range c.uses() {
-			if !yield(ConnSample{u.TimeNs, u.Calls, u.InFlightNs, u.IdleNs, u.Prompt, u.IdleMaxNs}) {
+// Samples are the samples of its use, in order of time, without those of other connections of the same address.
+func (c *Conn) Samples() iter.Seq[recording.ConnUse] {
+	return func(yield func(recording.ConnUse) bool) {
+		if c.UsedIn == nil {
+			return
+		}
+		for u := range c.UsedIn.ConnUses(c.Client) {
+			if c.openAt(u.TimeNs) && !yield(u) {
 				return
 			}
 		}
@@ -95,32 +82,16 @@ func (c *Conn) Samples() iter.Seq[ConnSample] {
 
 // Sampled reports whether it has samples.
 func (c *Conn) Sampled() bool {
-	for range c.Samples() {
-		return true
-	}
-	return false
+	_, ok := c.LastSample()
+	return ok
 }
 
 // LastSample is the last of its samples; false where there is none.
-func (c *Conn) LastSample() (last ConnSample, ok bool) {
+func (c *Conn) LastSample() (last recording.ConnUse, ok bool) {
 	for u := range c.Samples() {
 		last, ok = u, true
 	}
 	return last, ok
-}
-
-// uses are its uses, without those of other connections of the same address.
-func (c *Conn) uses() iter.Seq[recording.ConnUse] {
-	return func(yield func(recording.ConnUse) bool) {
-		if c.UsedIn == nil {
-			return
-		}
-		for u := range c.UsedIn.ConnUses(c.Client) {
-			if u.TimeNs >= c.OpenNs && (c.CloseNs == 0 || u.TimeNs <= c.CloseNs) && !yield(u) {
-				return
-			}
-		}
-	}
 }
 
 // EndsOf are the first and the last of some values, and whether there are at least two.
@@ -214,23 +185,12 @@ func (c *Conn) ClosedIdle() bool {
 	return c.ClosedBy == recording.Client && c.Unanswered == 0 && c.AppCalls() > 0
 }
 
-// maxFirstCallDelay: a connection whose first call came later than this many times its own round trips was opened ahead
-// of use (MinIdleConns, a warm-up).
-// Bound: guess.
-const maxFirstCallDelay = 2
-
-// OpenedAheadOfUse reports whether it was open before a call needed it. Its own round trips count as well as the
-// caller's mean of callNs, since they take longer when many connections are opened at a time.
+// OpenedAheadOfUse reports whether it was open before a call needed it (MinIdleConns, a warm-up): its first call came
+// several times as late as its handshake took. That counts as well as the caller's mean of callNs, since round trips
+// take longer when many connections are opened at a time.
 func (k *Conn) OpenedAheadOfUse(callNs int64) bool {
-	switch {
-	case k.Handshake == nil:
-		return false
-	case k.Handshake.IdleNs > 0:
-		return k.Handshake.IdleNs > (maxFirstCallDelay-1)*int64(k.HandshakeRoundTrips()+1)*max(callNs,
-			k.HandshakeRoundTripNs())
-	}
-	// recorded before the rest was
-	return k.FirstReplyNs-k.DialNs > maxFirstCallDelay*int64(k.HandshakeRoundTrips()+1)*callNs
+	return k.Handshake != nil && k.Handshake.IdleNs >
+		degree.Several*int64(k.HandshakeRoundTrips()+1)*max(callNs, k.HandshakeRoundTripNs())
 }
 
 // LastUseNs is when the last call of a connection ended, as far as its samples, one per second, show it.
@@ -245,6 +205,10 @@ func (k *Conn) LastUseNs() int64 {
 	}
 	return at
 }
+
+// MinIdleNs is the time since the last call from which a connection was idle: a task whose answer a person takes for
+// immediate does not hold one for longer between two calls.
+const MinIdleNs = facts.HealthyMaxNs
 
 // IdleSpan is the time in which a pool would have given a closed connection to a caller instead of dialling. Right
 // before the close, the pool may have been about to close it.
@@ -285,17 +249,3 @@ func PercentilesOf(conns []*Conn, of func(*Conn) int64) facts.Percentiles {
 	}
 	return facts.PercentilesOfNs(ns)
 }
-
-const (
-	// MinIdleNs is the time since the last call from which a connection was idle: longer than callers hold one between
-	// two calls of one task.
-	// Bound: guess.
-	MinIdleNs = int64(100e6)
-	// LongIdleNs is the shortest pause in nanoseconds after which a path may have forgotten a connection. Those that
-	// forget do so after minutes; a second is far above the gaps of busy callers.
-	// Bound: guess.
-	LongIdleNs = int64(1e9)
-	// MinCallsOfConn: one call of a connection does not tell what else comes on it.
-	// Bound: arithmetic, more than one.
-	MinCallsOfConn = 2
-)

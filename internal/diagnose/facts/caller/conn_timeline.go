@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/hosts"
+	"slowpath/internal/recording"
 )
 
 // ConnTimeline is the use of a connection, step by step.
@@ -40,7 +42,7 @@ func (l ConnTimeline) Steps() iter.Seq[TimelineStep] { return StepsOf(l.Conn, l.
 // StepsOf is the use of a connection from sample to sample.
 func StepsOf(c *Conn, startNs int64) iter.Seq[TimelineStep] {
 	return func(yield func(TimelineStep) bool) {
-		last := ConnSample{TimeNs: max(c.OpenNs, startNs)}
+		last := recording.ConnUse{TimeNs: max(c.OpenNs, startNs)}
 		for u := range c.Samples() {
 			step := TimelineStep{
 				facts.Span{FromNs: last.TimeNs, ToNs: u.TimeNs},
@@ -89,21 +91,17 @@ func TotalInFlightNs(lanes []ConnTimeline) float64 {
 	return float64(max(ns, 1))
 }
 
-// SampleLateNs is how much later than a send the sample may be that is taken then.
-// Bound: guess.
-const SampleLateNs = int64(100e6)
-
 // IdleBefore is how long the connection was idle in nanoseconds when it sent at a time. A sample is taken then, if
 // there was none within a second; a connection that was open before the watch and not used during it was idle all that
 // time.
 func (l ConnTimeline) IdleBefore(sentNs int64) int64 {
 	var before TimelineStep // the last that ended by then
 	for s := range l.Steps() {
-		if s.ToNs <= sentNs+SampleLateNs {
+		if s.ToNs <= sentNs+int64(degree.AtOnce) {
 			before = s
 		}
 	}
-	if before.ToNs > 0 && sentNs-before.ToNs > LongIdleNs {
+	if before.ToNs > 0 && sentNs-before.ToNs > int64(degree.Long) {
 		return sentNs - before.ToNs
 	}
 	return before.IdleNs

@@ -9,7 +9,6 @@ import (
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/hosts"
-	"slowpath/internal/recording"
 )
 
 // Crowd is how many connections to a node a process has, or a host where its processes are not known.
@@ -23,17 +22,14 @@ type Crowd struct {
 // Crowds are who had the connections to the node when CLIENT LIST had most of them, those with most first. Without
 // CLIENT LIST they are the processes of this host whose connections were seen.
 func Crowds(n *facts.Node) []Crowd {
-	var most []Client
-	var at int64
-	for _, s := range n.Rec.Snapshots {
-		if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "clients" {
-			if list := ParseClients(s.Body); len(list) > len(most) {
-				most, at = list, s.TimeNs
-			}
+	var most ClientList
+	for _, l := range ClientLists(n) {
+		if len(l.Clients) > len(most.Clients) {
+			most = l
 		}
 	}
-	if len(most) > 0 {
-		return crowdsIn(n, most, at)
+	if len(most.Clients) > 0 {
+		return crowdsIn(n, most.Clients, most.TimeNs)
 	}
 	var whos []Who
 	own := hosts.OwnPIDs(n.Case)

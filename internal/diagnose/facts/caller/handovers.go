@@ -35,11 +35,8 @@ func HandoversOf(n *facts.Node, c *Caller) (h Handovers, ok bool) {
 		if k.CloseNs > 0 {
 			continue
 		}
-		first, last, ok := EndsOf(k.uses())
-		if !ok {
-			continue
-		}
-		if last.Calls == first.Calls {
+		first, last, ok := EndsOf(k.Samples())
+		if !ok || last.Calls == first.Calls {
 			continue
 		}
 		turns, handed := float64(last.Turns-first.Turns), float64(last.Handed-first.Handed)
@@ -58,7 +55,7 @@ func HandoversOf(n *facts.Node, c *Caller) (h Handovers, ok bool) {
 // may well make one after the other: they share it, and none of them makes all these calls. Of a Go program the threads
 // say nothing, since goroutines move between them.
 func InTurns(n *facts.Node, pid int, k *Conn) bool {
-	first, last, ok := EndsOf(k.uses())
+	first, last, ok := EndsOf(k.Samples())
 	return ok && !hosts.IsGo(n.Case, pid) && last.Calls-first.Calls < loopCalls*(last.Turns-first.Turns)
 }
 

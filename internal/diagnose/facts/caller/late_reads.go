@@ -1,9 +1,12 @@
 package caller
 
 import (
-	"sort"
+	"cmp"
+	"maps"
+	"slices"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/hosts"
 	"slowpath/internal/recording"
@@ -38,10 +41,7 @@ func LateReadsOf(n *facts.Node, whole bool, of func(*hosts.Threads, account.Segm
 		if pid == 0 {
 			return nil
 		}
-		t := all[pid]
-		if t == nil {
-			t = &hosts.Threads{PID: pid}
-		}
+		t := cmp.Or(all[pid], &hosts.Threads{PID: pid})
 		for _, s := range a.Segments {
 			if s.Actor != account.Client {
 				continue
@@ -49,22 +49,19 @@ func LateReadsOf(n *facts.Node, whole bool, of func(*hosts.Threads, account.Segm
 			part := of(t, s)
 			times.Add(s, part)
 			if part > 0 && (whole || hosts.HasSingleReader(n.Case, pid)) {
-				waited[pid] = append(waited[pid], facts.Span{FromNs: s.ToNs - part, ToNs: s.ToNs})
-				unread[pid] = append(unread[pid],
-					unreadReply{facts.Span{FromNs: s.ToNs - part, ToNs: s.ToNs}, a.Call.Conn})
+				late := facts.Span{FromNs: s.ToNs - part, ToNs: s.ToNs}
+				waited[pid] = append(waited[pid], late)
+				unread[pid] = append(unread[pid], unreadReply{late, a.Call.Conn})
 			}
 		}
-		if ns := times.Ns(); float64(ns) >= facts.CountedPart*float64(a.ExcessNs) && ns > 0 {
+		if ns := times.Ns(); float64(ns) >= degree.Part*float64(a.ExcessNs) && ns > 0 {
 			calls[pid]++
 			l.ns[pid] += ns
 		}
 		return times
 	})
-	for pid := range l.ns {
-		l.PIDs = append(l.PIDs, pid)
-	}
-	sort.Slice(l.PIDs, func(i, j int) bool {
-		return l.ns[l.PIDs[i]] > l.ns[l.PIDs[j]] || l.ns[l.PIDs[i]] == l.ns[l.PIDs[j]] && l.PIDs[i] < l.PIDs[j]
+	l.PIDs = slices.SortedFunc(maps.Keys(l.ns), func(a, b int) int {
+		return cmp.Or(cmp.Compare(l.ns[b], l.ns[a]), cmp.Compare(a, b))
 	})
 	if l.Calls < facts.HealthyMinCalls || l.MaxNs < facts.HealthyMaxNs && !often(n, calls, waited) &&
 		float64(l.Users.Calls) <= facts.HealthyMaxShare*float64(l.Users.AllCalls) {
@@ -89,7 +86,7 @@ func unsentNs(n *facts.Node, c *Caller, unread []unreadReply) (ns float64) {
 	all = facts.MergeSpans(all)
 	used := 0
 	for _, k := range c.Conns {
-		if k.Calls >= MinCallsOfConn && k.CloseNs == 0 {
+		if k.Calls > 1 && k.CloseNs == 0 {
 			used++
 		}
 	}

@@ -123,9 +123,8 @@ func Libraries(n *facts.Node) (out []recording.Library) {
 // PossibleLibraries are the libraries that the programs of callers can have, by the names of their runtimes, or since
 // they are Go programs; nil where that is not known of one. Those of a library that is known have that one.
 func PossibleLibraries(n *facts.Node, callers []*Caller) (names []string) {
-	reported := reportedLibraries(n)
 	for _, c := range callers {
-		possible := possibleLibraries(n, c, reported)
+		possible := possibleLibraries(n, c)
 		if len(possible) == 0 {
 			return nil
 		}
@@ -134,8 +133,8 @@ func PossibleLibraries(n *facts.Node, callers []*Caller) (names []string) {
 	return names
 }
 
-func possibleLibraries(n *facts.Node, c *Caller, reported map[string]recording.Library) (names []string) {
-	for _, l := range librariesOf(n, c, reported) {
+func possibleLibraries(n *facts.Node, c *Caller) (names []string) {
+	for _, l := range LibrariesOf(n, c) {
 		names = append(names, l.Name)
 	}
 	if len(names) > 0 {

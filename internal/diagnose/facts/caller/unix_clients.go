@@ -6,7 +6,6 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
-	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
 )
 
@@ -28,13 +27,10 @@ var nesting = []string{"eval", "evalsha", "eval_ro", "evalsha_ro", "fcall", "fca
 
 // UnixClientsOf finds the clients over Unix sockets in CLIENT LIST: the flag is U, and the address a path.
 func UnixClientsOf(n *facts.Node) (u UnixClients) {
-	for _, s := range n.Rec.Snapshots {
-		if s.Source != recording.SourceServer || s.Subject != n.Address || s.Name != "clients" {
-			continue
-		}
+	for _, l := range ClientLists(n) {
 		var here []Client
 		all := 0
-		for _, c := range ParseClients(s.Body) {
+		for _, c := range l.Clients {
 			if c.Self {
 				continue
 			}
@@ -44,7 +40,7 @@ func UnixClientsOf(n *facts.Node) (u UnixClients) {
 			}
 		}
 		if len(here) > u.Most {
-			u.Most, u.Share, u.Crowds = len(here), float64(len(here))/float64(all), crowdsIn(n, here, s.TimeNs)
+			u.Most, u.Share, u.Crowds = len(here), float64(len(here))/float64(all), crowdsIn(n, here, l.TimeNs)
 		}
 	}
 	if u.Most == 0 {
@@ -98,25 +94,19 @@ func unixClientAt(n *facts.Node, address string, at int64) (c unixClient, ok boo
 	return c, false
 }
 
-// youngerNs is by how much a connection may be younger than its age says, in whole seconds of the server's clock.
-// Bound: server, CLIENT LIST has the age in seconds.
-const youngerNs = int64(1e9)
-
 func findUnixClients(n *facts.Node) map[string][]unixClient {
 	type key struct {
 		address string
 		id      int64
 	}
 	byKey := map[key]unixClient{}
-	for _, s := range n.Rec.Snapshots {
-		if s.Source != recording.SourceServer || s.Subject != n.Address || s.Name != "clients" {
-			continue
-		}
-		for _, c := range ParseClients(s.Body) {
+	for _, s := range ClientLists(n) {
+		for _, c := range s.Clients {
 			if !c.OverUnix() || strings.HasSuffix(c.Addr, ":0") {
 				continue
 			}
-			k, from := key{c.Addr, c.ID}, min(s.TimeNs, s.TimeNs-c.Age*1e9+youngerNs)
+			age := max(c.Age-1, 0) // it has whole seconds of the server's clock
+			k, from := key{c.Addr, c.ID}, s.TimeNs-age*1e9
 			before, ok := byKey[k]
 			if ok {
 				from = min(from, before.FromNs)

@@ -2,7 +2,6 @@ package caller
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -148,19 +147,14 @@ func HostTextOf(c *facts.Case, address string) string {
 
 // HostNames are the names of other hosts that call, by their address.
 func HostNames(c *facts.Case) map[string]string {
-	return facts.Once(c, "names of hosts", findHostNames)
-}
-
-func findHostNames(c *facts.Case) map[string]string {
-	out := map[string]string{}
-	for _, s := range c.Rec.Snapshots {
-		address, ok := strings.CutPrefix(s.Subject, recording.HostPrefix)
-		var h recording.HostName
-		if ok && s.Name == recording.SnapshotHostName && json.Unmarshal([]byte(s.Body), &h) == nil {
-			out[address] = h.Name
+	return facts.Once(c, "names of hosts", func(c *facts.Case) map[string]string {
+		out := map[string]string{}
+		for s, h := range facts.Bodies[recording.HostName](c.Rec, "", recording.SnapshotHostName,
+			recording.HostPrefix) {
+			out[s.Subject] = h.Name
 		}
-	}
-	return out
+		return out
+	})
 }
 
 // connOwner is a process that had the client's end of an address from a time to another; 0: for ever.
@@ -202,22 +196,19 @@ func owners(n *facts.Node) map[string][]connOwner {
 // ownersByHost adds what the host source saw: also of connections on which nothing was sent. The first process of an
 // address may have had it before the watch.
 func ownersByHost(n *facts.Node, out map[string][]connOwner) {
-	for _, s := range n.Rec.Snapshots {
-		var ends recording.ConnEnds
-		if s.Source != recording.SourceHost || s.Name != recording.SnapshotEnds ||
-			json.Unmarshal([]byte(s.Body), &ends) != nil || ends.Node != n.Address || ends.PID == 0 {
+	for s, ends := range facts.Bodies[recording.ConnEnds](n.Rec, recording.SourceHost, recording.SnapshotEnds,
+		recording.ConnPrefix) {
+		if ends.Node != n.Address || ends.PID == 0 {
 			continue
 		}
-		address := strings.TrimPrefix(s.Subject, recording.ConnPrefix)
-		owner := connOwner{fromNs: s.TimeNs, pid: ends.PID, comm: ends.Comm}
+		address, owner := s.Subject, connOwner{fromNs: s.TimeNs, pid: ends.PID, comm: ends.Comm}
 		if _, err := netip.ParseAddrPort(address); err != nil {
-			if c, ok := unixClientAt(n, address, s.TimeNs); ok {
-				owner.fromNs, owner.toNs = c.FromNs, c.ToNs
-				out[address] = append(out[address], owner)
+			c, ok := unixClientAt(n, address, s.TimeNs)
+			if !ok {
+				continue
 			}
-			continue
-		}
-		if len(out[address]) == 0 {
+			owner.fromNs, owner.toNs = c.FromNs, c.ToNs
+		} else if len(out[address]) == 0 {
 			owner.fromNs = 0
 		}
 		out[address] = append(out[address], owner)

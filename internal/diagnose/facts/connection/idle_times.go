@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/recording"
@@ -11,7 +12,7 @@ import (
 
 // IdleTimes is how long connections of a caller were idle, and what came then.
 type IdleTimes struct {
-	// Busy is the number of calls that were sent less than LongIdleNs after the reply before them, or were the first.
+	// Busy is the number of calls that were sent less than a second after the reply before them, or were the first.
 	Busy int64
 	// Idle are the longer times, and all that ended with the connection.
 	Idle []IdleTime
@@ -22,7 +23,7 @@ type IdleTime struct {
 	// Conn is the connection.
 	*caller.Conn
 	// Ns is how long the connection was idle, in nanoseconds; of UsedAgain in recordings of early versions up to
-	// LongIdleNs less: they have the sum of the idle times of each second.
+	// a second less: they have the sum of the idle times of each second.
 	Ns int64
 	// Then is what came.
 	Then Then
@@ -81,9 +82,9 @@ func (t *IdleTimes) add(l caller.ConnTimeline) {
 	for s := range l.Steps() {
 		calls += s.Calls
 		switch {
-		case s.LongestIdleNs < caller.LongIdleNs: // the first send after a longer time ends a step
+		case s.LongestIdleNs < int64(degree.Long): // the first send after a longer time ends a step
 			t.Busy += s.Calls
-		case unanswered && s.ToNs >= sentNs-caller.SampleLateNs, l.ServerClosedNs > 0 && s.ToNs > l.ServerClosedNs:
+		case unanswered && s.ToNs >= sentNs-int64(degree.AtOnce), l.ServerClosedNs > 0 && s.ToNs > l.ServerClosedNs:
 			t.Busy += s.Calls // the send that ended the step had no reply
 		default:
 			t.Busy += max(s.Calls-1, 0)
@@ -144,7 +145,7 @@ func (t *IdleTimes) findRedials(c *caller.Caller) {
 // idleUntil is how long the connection was idle when it sent the call that had no reply. Where nothing was sent since
 // its last sample, or its begin, that is the time from there.
 func idleUntil(l caller.ConnTimeline, last caller.TimelineStep, sentNs int64) int64 {
-	if since := sentNs - last.ToNs; last.ToNs > 0 && since > caller.LongIdleNs {
+	if since := sentNs - last.ToNs; last.ToNs > 0 && since > int64(degree.Long) {
 		return since
 	}
 	return l.IdleBefore(sentNs)

@@ -99,7 +99,7 @@ func apartPings(n *facts.Node) float64 {
 	}
 	all, apart := 0, 0
 	for conn, count := range pings {
-		if count+others[conn] >= caller.MinCallsOfConn {
+		if count+others[conn] > 1 {
 			all += count
 			if others[conn] == 0 {
 				apart += count

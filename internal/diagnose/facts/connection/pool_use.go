@@ -45,7 +45,7 @@ func PoolUseOf(n *facts.Node, c *caller.Caller) (u PoolUse, ok bool) {
 		}
 		u.Used = append(u.Used, k)
 		u.MinBusyShare = min(u.MinBusyShare, float64(in)/1e9/s)
-		prompt += max(b.BackToBack-max(a.BackToBack, 0), 0)
+		prompt += max(b.Prompt-max(a.Prompt, 0), 0)
 		flight, gaps, calls, seconds, longest = flight+in, gaps+b.IdleNs-a.IdleNs, calls+b.Calls-a.Calls, seconds+s,
 			max(longest, s)
 	}

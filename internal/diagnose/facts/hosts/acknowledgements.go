@@ -1,7 +1,8 @@
 package hosts
 
 import (
-	"sort"
+	"maps"
+	"slices"
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
@@ -62,11 +63,7 @@ func AcknowledgementsOf(n *facts.Node) Acknowledgements {
 			}
 		}
 	}
-	var all []int64
-	for _, ns := range least {
-		all = append(all, ns)
-	}
-	sort.Slice(all, func(i, j int) bool { return all[i] < all[j] })
+	all := slices.Sorted(maps.Values(least))
 	if a.Conns = len(all); a.Conns > 0 {
 		a.MinRTTNs = all[a.Conns/2]
 	}

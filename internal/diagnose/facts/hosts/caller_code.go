@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/profile/stacks"
@@ -46,20 +47,14 @@ func (c Code) Text() string {
 	return c.Function + ", in " + c.Library
 }
 
-const (
-	// FewSamples of a CPU are too few for a share.
-	// Bound: statistics, the standard error of a share of 10 samples is up to 16 percentage points.
-	FewSamples = 10
-	// mostOfSamples: what a thread did in more of its samples is the reason why it was busy.
-	// Bound: majority, of the samples, by the lower end of their interval.
-	mostOfSamples = 0.5
-)
+// FewSamples of a CPU are too few for a share.
+const FewSamples = degree.Many
 
 // Mostly reports whether a thread did something in so many of its samples that it is the reason why it was busy, beyond
 // chance.
 func Mostly(samples, of int) bool {
 	low, _ := stats.Proportion(samples, of)
-	return of >= FewSamples && low > mostOfSamples
+	return of >= FewSamples && low > degree.Most
 }
 
 // CodeIn is where threads of a process were most of the samples in stretches of time, of those samples that of takes;

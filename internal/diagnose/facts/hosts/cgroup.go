@@ -1,7 +1,6 @@
 package hosts
 
 import (
-	"encoding/json"
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
@@ -44,9 +43,8 @@ type CgroupLevel struct {
 // CgroupOf is where the server's limits are set.
 func CgroupOf(n *facts.Node) Cgroup {
 	return facts.Once(n, "cgroup", func(n *facts.Node) (c Cgroup) {
-		if s, ok := n.Rec.SnapshotOf(recording.SourceHost, n.Address, "cgroup"); ok {
-			_ = json.Unmarshal([]byte(s.Body), &c)
-		}
+		s, _ := n.Rec.SnapshotOf(recording.SourceHost, n.Address, "cgroup")
+		c, _ = recording.BodyOf[Cgroup](s)
 		return c
 	})
 }

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -13,20 +14,10 @@ const (
 	// Bound: measured, slowpath doctor on the recording cow-faults-after-fork of the corpus: "3.36 µs of kernel time
 	// each".
 	DefaultFaultNs = 3000
-	// maxFaultNs is the most that a page of 4 kB takes anywhere.
-	// Bound: guess.
-	maxFaultNs = 20_000
-	// minCopyShare is the share of the main thread's CPU time while a child lives, from which copies delay calls.
-	// Bound: guess.
-	minCopyShare = 0.15
 	// pollToleranceNs is how far apart the polls of two sources may be: INFO and the host's files are not read at the
 	// same time.
 	// Bound: slowpath, the sources poll at different times of a second.
 	pollToleranceNs = int64(200e6)
-	// minFaultRatio is how many times as many faults there must be with a child as without one: growing memory faults
-	// as well.
-	// Bound: guess.
-	minFaultRatio = 3
 )
 
 // PageCopies are the page faults of the main thread, which copy pages while a child of a fork lives.
@@ -62,12 +53,12 @@ func (c PageCopies) PerSecond() (with, alone float64) {
 	return c.faults / max(c.WithChildSeconds, 1e-9), c.faultsAlone / max(c.WithoutChildSeconds, 1e-9)
 }
 
-// Matters reports whether copies took a good part of the main thread's time (minCopyShare), and it faults much less
-// without a child (minFaultRatio): else its memory grows.
+// Matters reports whether copies took a part of the main thread's time, and it faults much less without a child: else
+// its memory grows.
 func (c PageCopies) Matters() bool {
 	with, alone := c.PerSecond()
-	return c.WithChildSeconds > 0 && c.Share() >= minCopyShare && (c.WithoutChildSeconds == 0 ||
-		with >= minFaultRatio*alone)
+	return c.WithChildSeconds > 0 && c.Share() >= degree.Part && (c.WithoutChildSeconds == 0 ||
+		with >= degree.Several*alone)
 }
 
 // PageCopiesOf are those of the main thread during the watch.
@@ -75,7 +66,7 @@ func PageCopiesOf(n *facts.Node) (c PageCopies) {
 	faults, run := n.Series(series.MainMinorFaults), n.Series(series.MainRun)
 	c.FaultNs = DefaultFaultNs
 	if beyond, ok := excessKernelNs(n); ok && faults.Growth() > 0 {
-		c.FaultNs, c.Measured = min(beyond/faults.Growth(), maxFaultNs), true
+		c.FaultNs, c.Measured = min(beyond/faults.Growth(), degree.Several*DefaultFaultNs), true // more is not theirs
 	}
 	for i := 1; i < len(faults); i++ {
 		from, to := faults[i-1].TimeNs, faults[i].TimeNs

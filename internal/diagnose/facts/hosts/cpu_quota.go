@@ -2,10 +2,11 @@ package hosts
 
 import (
 	"cmp"
-	"fmt"
+	"math"
 	"slices"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -38,38 +39,22 @@ type QuotaUse struct {
 }
 
 const (
-	// maxQuotaSampleNs is the longest time between two samples of which it is known when they were used.
-	// Bound: slowpath, twice the interval of the host's counters.
-	maxQuotaSampleNs = 2e9
-	// minPeriodsPerSample: whether quota was left unused beside a throttled period is seen in two periods or more.
-	// Bound: arithmetic, one period and another.
-	minPeriodsPerSample = 2
-	// inBursts: what uses more of the quota, or is throttled more often, is no burst.
-	// Bound: majority, of the quota and of the periods in the same seconds.
-	inBursts = 0.5
-	// partPeriods are the periods in which the watch began and ended, of which it saw a part.
-	// Bound: arithmetic, the first and the last.
-	partPeriods = 2
 	// defaultSliceNs is the quota that a CPU takes at once, in nanoseconds.
 	// Bound: kernel, sysctl_sched_cfs_bandwidth_slice.
 	defaultSliceNs = 5e6
 	// longestTickNs: a CPU notices at its tick that it has used its slice up.
 	// Bound: kernel, CONFIG_HZ of 100 or more.
 	longestTickNs = 10e6
-	// longestOverrunNs: a thread that is inside the kernel is not throttled before it leaves it, and the cgroup pays
-	// for that in the periods that follow, maybe from before the watch.
-	// Bound: guess, as long as the fork of a server with 100 GB.
-	longestOverrunNs = 1e9
 )
 
 // Bursts: in the seconds in which it was throttled, it used the minority of its quota, was throttled in the minority of
 // the periods, and left at least one period's quota unused.
 func (q QuotaUse) Bursts() bool {
-	return q.Seconds > 0 && !q.UsedUp() && q.Often < inBursts && q.Share < inBursts
+	return q.Seconds > 0 && !q.UsedUp() && q.Often < degree.Most && q.Share < degree.Most
 }
 
 // TooSmall: in these seconds it used its quota up, or was throttled in the majority of the periods.
-func (q QuotaUse) TooSmall() bool { return q.UsedUp() || q.Seconds > 0 && q.Often >= inBursts }
+func (q QuotaUse) TooSmall() bool { return q.UsedUp() || q.Seconds > 0 && q.Often >= degree.Most }
 
 // UsedUp: in the seconds in which it was throttled, it left less than one period's quota unused.
 func (q QuotaUse) UsedUp() bool { return q.Seconds > 0 && q.Spare < 1 }
@@ -110,7 +95,9 @@ func quotaUse(n *facts.Node, path string) QuotaUse {
 	if q.UsedNs > 0 && constant(quota) && constant(period) {
 		missing, slack := q.Throttled*q.QuotaNs-q.UsedNs, quotaSlackNs(n, q.QuotaNs)
 		stolen := standstillNs(n) / q.PeriodNs * q.QuotaNs
-		q.Below = missing > slack+stolen+longestOverrunNs && (KernelBefore(n, 5, 4) || missing <= q.slicesNs(n))
+		// A thread inside the kernel, as for the fork of a large server, is not throttled before it leaves it, and the
+		// cgroup pays for that in the periods that follow, maybe from before the watch.
+		q.Below = missing > slack+stolen+float64(degree.Long) && (KernelBefore(n, 5, 4) || missing <= q.slicesNs(n))
 		if missing <= slack {
 			q.compareSeconds(n)
 		}
@@ -129,7 +116,9 @@ func constant(s recording.Series) bool {
 	return known && least == most
 }
 
-// compareSeconds compares use and quota in those samples in which the cgroup was throttled.
+// compareSeconds compares use and quota in those samples in which the cgroup was throttled. Of one that lasts too long
+// it is not known when in it they were used; in less than two periods quota cannot be left unused beside a throttled
+// one.
 func (q *QuotaUse) compareSeconds(n *facts.Node) {
 	used, throttled := n.CgroupSeries(q.Path, series.CgroupUsage), n.CgroupSeries(q.Path, series.CgroupThrottled)
 	usedNs, quotaNs, periods := 0.0, 0.0, 0.0
@@ -137,7 +126,7 @@ func (q *QuotaUse) compareSeconds(n *facts.Node) {
 		before, _ := throttled.At(s.FromNs)
 		after, _ := throttled.At(s.ToNs)
 		length := float64(s.ToNs - s.FromNs)
-		if after <= before || length > maxQuotaSampleNs || length < minPeriodsPerSample*q.PeriodNs {
+		if after <= before || length > 2*facts.PollIntervalNs || length < 2*q.PeriodNs {
 			continue
 		}
 		q.Seconds++
@@ -157,9 +146,9 @@ func quotaSlackNs(n *facts.Node, quotaNs float64) float64 {
 	slice := SliceNs(n)
 	cpus, known := n.Series(series.MachineCPUs).Max()
 	if !known {
-		cpus = maxCPUs
+		return math.Inf(1)
 	}
-	return partPeriods*quotaNs + cpus*(slice+longestTickNs)
+	return 2*quotaNs + cpus*(slice+longestTickNs) // of the first and the last period the watch saw a part
 }
 
 // standstillNs is for how long the machine may have stood still, in nanoseconds: its hypervisor ran others, or slowpath
@@ -175,10 +164,6 @@ func (q QuotaUse) slicesNs(n *facts.Node) float64 {
 	cpus, _ := n.Series(series.MachineCPUs).Max()
 	return q.Throttled * cpus * SliceNs(n)
 }
-
-// maxCPUs stands for an unknown number of CPUs.
-// Bound: kernel, CONFIG_NR_CPUS of the distributions.
-const maxCPUs = 8192
 
 // SliceNs is the quota that a CPU takes at once from its cgroup, in nanoseconds.
 func SliceNs(n *facts.Node) float64 {
@@ -201,9 +186,6 @@ func childOf(level, path string) string {
 // KernelBefore reports whether the server's host has a Linux older than major.minor. It is false where that is not
 // known. Distributions fix faults in older versions, too.
 func KernelBefore(n *facts.Node, major, minor int) bool {
-	var a, b int
-	if _, err := fmt.Sscanf(CgroupOf(n).Kernel, "%d.%d", &a, &b); err != nil {
-		return false
-	}
-	return a < major || a == major && b < minor
+	order, ok := facts.CompareVersion(CgroupOf(n).Kernel, major, minor)
+	return ok && order < 0
 }

@@ -1,21 +1,17 @@
 package hosts
 
 import (
+	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
 )
 
-const (
-	// socketCallNs is the CPU time in the kernel of a read or a write with its share of epoll, as an upper bound.
-	// Measured for a GET: 10.5 µs on 7.0.15 over loopback in a virtual machine on an AMD EPYC (used_cpu_sys_main_thread
-	// against total_reads_processed).
-	// Bound: noted, on 7.0.15: a GET has two of them and took 10.5 µs.
-	socketCallNs = 7_000
-	// socketByteNs is that of a byte, as an upper bound.
-	// Bound: guess.
-	socketByteNs = 0.5
-)
+// socketCallNs is the CPU time in the kernel of a read or a write with its share of epoll, as an upper bound. Measured
+// for a GET: 10.5 µs on 7.0.15 over loopback in a virtual machine on an AMD EPYC (used_cpu_sys_main_thread against
+// total_reads_processed).
+// Bound: noted, on 7.0.15: a GET has two of them and took 10.5 µs.
+const socketCallNs = 7_000
 
 // excessKernelNs is the CPU time in nanoseconds that the main thread spent in the kernel beyond what its sockets and
 // forks need: page faults, and making room for pages. ok is false where the server does not report it (before 6.2).
@@ -26,7 +22,7 @@ func excessKernelNs(n *facts.Node) (ns float64, ok bool) {
 		return 0, false
 	}
 	ns = n.GrowthNs(series.UsedCPUSysMainThread) - socketCallNs*(reads.Growth()+writes.Growth()) -
-		socketByteNs*(n.Growth(series.TotalNetInputBytes)+n.Growth(series.TotalNetOutputBytes))
+		float64(account.BulkNs(n.Growth(series.TotalNetInputBytes)+n.Growth(series.TotalNetOutputBytes)))
 	for _, e := range n.Events(recording.SourceServer, recording.KindFork) {
 		ns -= float64(e.DurationNs)
 	}

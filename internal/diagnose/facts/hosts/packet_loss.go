@@ -3,6 +3,7 @@ package hosts
 import (
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -11,11 +12,11 @@ import (
 // RTOMinNs is the kernel's shortest retransmission timer in nanoseconds; a tail loss probe comes no earlier for a
 // single segment.
 // Bound: kernel, TCP_RTO_MIN.
-const RTOMinNs = int64(200e6)
+const RTOMinNs = 200e6
 
-// MinTimeoutNs is from when on a wait can be that of a retransmission timer.
-// Bound: guess, RTOMinNs less a tenth: what sees the wait may begin to count after the segment was sent.
-const MinTimeoutNs = RTOMinNs * 9 / 10
+// MinTimeoutNs is from when on a wait can be that of a retransmission timer: what sees the wait may begin to count
+// after the segment was sent.
+const MinTimeoutNs = int64(degree.NearlyAll * RTOMinNs)
 
 // PacketLoss is what the sockets at both ends counted of retransmissions.
 type PacketLoss struct {
@@ -48,11 +49,7 @@ type Retransmissions struct {
 	MaxNs int64
 }
 
-// retransmissions are those of the node's connections.
-func retransmissions(n *facts.Node) Retransmissions {
-	return facts.Once(n, "retransmissions", findRetransmissions)
-}
-
+// findRetransmissions finds those of the node's connections.
 func findRetransmissions(n *facts.Node) (r Retransmissions) {
 	conns := map[string]bool{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindRetransmit) {
@@ -79,7 +76,9 @@ func PacketLossOf(n *facts.Node) (l PacketLoss) {
 	// Retransmitted SYNs are left out: a full accept queue drops them as well as a path that loses packets.
 	l.ServerSegs = max(n.Growth(series.RetransSegs)-n.Growth(series.TCPSynRetrans), 0)
 	l.LostSegs, l.TimerSegs = lostSegs(n, l.ServerSegs)
-	l.UnansweredSegs = min(unansweredSegs(n), l.ServerSegs)
+	// Of connections on which nothing comes back any more: their peer is gone, or the path has forgotten them. A path
+	// that loses packets lets the second or third of them through, or the tenth.
+	l.UnansweredSegs = min(max(n.Growth(series.SockUnansweredResends), 0), l.ServerSegs)
 	l.ServerSegs, l.LostSegs = l.ServerSegs-l.UnansweredSegs, max(l.LostSegs-l.UnansweredSegs, 0)
 	l.TimerSegs = min(l.TimerSegs, l.LostSegs)
 	l.OutSegs = n.Growth(series.OutSegs)
@@ -87,7 +86,7 @@ func PacketLossOf(n *facts.Node) (l PacketLoss) {
 	total := n.Series(series.SockRetransTotal)
 	last, _ := total.Max()
 	first, _ := total.Min()
-	l.Retransmissions = retransmissions(n)
+	l.Retransmissions = facts.Once(n, "retransmissions", findRetransmissions)
 	l.SeenOnPort = now > 0 || last > first && sameConns(n) || l.Retransmissions.ByServer > 0
 	return l
 }
@@ -107,25 +106,11 @@ func lostSegs(n *facts.Node, retransmitted float64) (lost, byTimer float64) {
 	return lost, min(byTimer, lost)
 }
 
-// unansweredSegs is how many segments the server's sockets retransmitted on connections on which nothing comes back any
-// more: their peer is gone, or the path has forgotten them. A path that loses packets lets the second or third of them
-// through, or the tenth.
-func unansweredSegs(n *facts.Node) float64 {
-	return max(n.Growth(series.SockUnansweredResends), 0)
-}
-
 // SpuriousSegs is how many segments the server's namespace retransmitted though its peers had them, as they report
 // (DSACK, RFC 2883). Nobody waited for those.
 func SpuriousSegs(n *facts.Node) float64 {
 	return max(n.Growth(series.TCPDSACKRecvSegs), n.Growth(series.TCPDSACKRecv))
 }
-
-// About the same connections are open if their number varies by at most fewConns and this share of it.
-// Bound: guess.
-const (
-	fewConns      = 10
-	fewConnsShare = 0.1
-)
 
 // sameConns reports whether about the same connections were open all the time: only then does the sum over the open
 // ones show losses.
@@ -133,7 +118,7 @@ func sameConns(n *facts.Node) bool {
 	open := n.Series(series.SockEstablished)
 	most, _ := open.Max()
 	least, _ := open.Min()
-	return most-least <= fewConns+most*fewConnsShare
+	return most-least <= degree.Part*most
 }
 
 // WindowLimitedNs is how long in nanoseconds the connection that waited most for its peer's window did so during the

@@ -3,6 +3,7 @@ package hosts
 import (
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
@@ -25,30 +26,19 @@ type PathQueue struct {
 	DeviceBytes float64
 }
 
-// Bounds of a queue on the path.
-const (
-	// queueSegments is the least number of segments from which their time on the way says something.
-	// Bound: guess.
-	queueSegments = 100
-	// queueRounds is the least number of looks at the sockets.
-	// Bound: guess.
-	queueRounds = 5
-	// queueMostly: a queue that is there for this share of the time is not a burst.
-	// Bound: majority, of the looks.
-	queueMostly = 0.5
-)
-
 // PathQueueOf is that of the node's replies.
 func PathQueueOf(n *facts.Node) (q PathQueue) {
-	onTheWay, sent := n.Series(series.SockOnTheWay), n.Series(series.SockSentSegments)
+	sent := n.Series(series.SockSentSegments)
+	onTheWay := meanAt(n.Series(series.SockOnTheWay), sent)
 	q.Segments = sent.Growth()
 	// A segment that never arrives looks as if it were on its way, until its timer expires.
-	if len(sent) > queueRounds && q.Segments >= queueSegments && len(SizeLimits(n)) == 0 {
+	enough := len(sent) > degree.Several && q.Segments >= max(degree.Many, degree.Several*onTheWay)
+	if enough && len(SizeLimits(n)) == 0 {
 		seconds := float64(sent[len(sent)-1].TimeNs-sent[0].TimeNs) / 1e9
 		q.ConnsOnTheWay = meanAt(n.Series(series.SockConnsOnTheWay), sent)
 		least, _ := n.Series(series.SockLeastRTT).Min()
 		q.LeastNs = int64(least)
-		q.WaitNs = max(int64(meanAt(onTheWay, sent)*seconds/q.Segments*1e9)-q.LeastNs, 0)
+		q.WaitNs = max(int64(onTheWay*seconds/q.Segments*1e9)-q.LeastNs, 0)
 	}
 	if p, ok := n.Ledger.Path(n.Address, "kept"); ok && p.DistanceNs > 0 && p.ConnectNs-p.DistanceNs >= n.NoticedNs() {
 		q.ConnectNs, q.DistanceNs = p.ConnectNs, p.DistanceNs
@@ -56,7 +46,7 @@ func PathQueueOf(n *facts.Node) (q PathQueue) {
 	for _, name := range n.Rec.Names(recording.SourceHost, n.Address, series.QueueBacklogPrefix) {
 		device := strings.TrimSuffix(strings.TrimPrefix(name, series.QueueBacklogPrefix), ".backlog_bytes")
 		backlog := n.Series(series.QueueBacklog(device))
-		if mean := meanAt(backlog, sent); mean > q.DeviceBytes && shareAbove(backlog, sent) >= queueMostly {
+		if mean := meanAt(backlog, sent); mean > q.DeviceBytes && shareAbove(backlog, sent) >= degree.Most {
 			q.Device, q.DeviceBytes = device, mean
 		}
 	}

@@ -2,9 +2,7 @@ package hosts
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -27,35 +25,24 @@ type ProcessSnapshot struct {
 	Libraries []recording.Library `json:"libraries"`
 }
 
-// Processes are the host source's snapshots of calling processes, in order of time. A damaged snapshot is left out.
-func Processes(c *facts.Case) []ProcessSnapshot { return facts.Once(c, "processes", findProcesses) }
-
-func findProcesses(c *facts.Case) (out []ProcessSnapshot) {
-	for _, s := range c.Rec.Snapshots {
-		text, ok := strings.CutPrefix(s.Subject, recording.ProcessPrefix)
-		pid, err := strconv.Atoi(text)
-		if !ok || err != nil || s.Source != recording.SourceHost || s.Name != "process" {
-			continue
+// Processes are the host source's snapshots of calling processes, in order of time. Of those that call through a proxy
+// only libraries and runtime are known, since they have no connection to the server itself.
+func Processes(c *facts.Case) []ProcessSnapshot {
+	return facts.Once(c, "processes", func(c *facts.Case) []ProcessSnapshot {
+		out := processesNamed(c, "process")
+		for _, p := range processesNamed(c, recording.SnapshotRuntime) {
+			if len(p.Libraries) > 0 && process(out, p.PID).PID == 0 {
+				out = append(out, p)
+			}
 		}
-		p := ProcessSnapshot{PID: pid}
-		if json.Unmarshal([]byte(s.Body), &p) == nil {
-			out = append(out, p)
-		}
-	}
-	return append(out, callersOfProxies(c.Rec, out)...)
+		return out
+	})
 }
 
-// callersOfProxies are processes with libraries of which only that and their runtime is known, since they have no
-// connection to the server itself.
-func callersOfProxies(rec *recording.Recording, known []ProcessSnapshot) (out []ProcessSnapshot) {
-	for _, s := range rec.Snapshots {
-		pid, err := strconv.Atoi(strings.TrimPrefix(s.Subject, recording.ProcessPrefix))
-		if err != nil || s.Source != recording.SourceHost || s.Name != recording.SnapshotRuntime ||
-			slices.ContainsFunc(known, func(p ProcessSnapshot) bool { return p.PID == pid }) {
-			continue
-		}
-		p := ProcessSnapshot{PID: pid}
-		if json.Unmarshal([]byte(s.Body), &p) == nil && len(p.Libraries) > 0 {
+func processesNamed(c *facts.Case, name string) (out []ProcessSnapshot) {
+	for s, p := range facts.Bodies[ProcessSnapshot](c.Rec, recording.SourceHost, name, recording.ProcessPrefix) {
+		if pid, err := strconv.Atoi(s.Subject); err == nil {
+			p.PID = pid
 			out = append(out, p)
 		}
 	}
@@ -63,8 +50,8 @@ func callersOfProxies(rec *recording.Recording, known []ProcessSnapshot) (out []
 }
 
 // process is the last snapshot of a process; the zero one where there is none.
-func process(c *facts.Case, pid int) (last ProcessSnapshot) {
-	for _, p := range Processes(c) {
+func process(all []ProcessSnapshot, pid int) (last ProcessSnapshot) {
+	for _, p := range all {
 		if p.PID == pid {
 			last = p
 		}
@@ -74,23 +61,18 @@ func process(c *facts.Case, pid int) (last ProcessSnapshot) {
 
 // CommOf is the name of a process, where a source read it, else that of one of its threads.
 func CommOf(c *facts.Case, pid int, thread string) string {
-	return cmp.Or(process(c, pid).Comm, Programs(c)[pid].Comm, thread)
+	return cmp.Or(process(Processes(c), pid).Comm, Programs(c)[pid].Comm, thread)
 }
 
 // CgroupPath is the path of the CPU cgroup of a client's process; empty where the host source did not see the process.
-func CgroupPath(c *facts.Case, pid int) string { return process(c, pid).Cgroup }
+func CgroupPath(c *facts.Case, pid int) string { return process(Processes(c), pid).Cgroup }
 
 // ServerPID is the id of the server's process, or the proxy's, in the PID namespace of this host; 0 where the host
 // source did not see it.
 func ServerPID(n *facts.Node) int {
-	var p struct {
-		PID int `json:"pid"`
-	}
-	s, found := n.Rec.SnapshotOf(recording.SourceHost, n.Address, "process")
-	if found && json.Unmarshal([]byte(s.Body), &p) == nil {
-		return p.PID
-	}
-	return 0
+	s, _ := n.Rec.SnapshotOf(recording.SourceHost, n.Address, "process")
+	p, _ := recording.BodyOf[recording.ProcessOfNode](s)
+	return p.PID
 }
 
 // OwnPIDs are slowpath's own processes, as far as the host source saw them.
@@ -126,11 +108,11 @@ func HasNoLoop(c *facts.Case, pid int) bool {
 // IsGo reports whether a process is known to be a Go program. Its calls are those of goroutines, and any of its threads
 // sends or reads for any of them: threads that read replies are not its callers.
 func IsGo(c *facts.Case, pid int) bool {
-	s, ok := c.Rec.SnapshotOf(recording.SourceHost, processSubject(pid), recording.SnapshotRuntime)
-	var r struct {
+	s, _ := c.Rec.SnapshotOf(recording.SourceHost, processSubject(pid), recording.SnapshotRuntime)
+	r, ok := recording.BodyOf[struct {
 		Go string `json:"go"`
-	}
-	return ok && json.Unmarshal([]byte(s.Body), &r) == nil && r.Go != ""
+	}](s)
+	return ok && r.Go != ""
 }
 
 // InterpreterLock is the runtime of a process that runs one thread at a time, "python" or "ruby"; empty where it is
@@ -176,11 +158,7 @@ func ReportsCollections(c *facts.Case, pid int) bool {
 
 // PIDOf is the id of the process in "redis-cli[1234]"; 0 where the text has none.
 func PIDOf(client string) int {
-	_, text, _ := strings.Cut(strings.TrimSuffix(client, "]"), "[")
-	pid, err := strconv.Atoi(text)
-	if err != nil {
-		return 0
-	}
+	pid, _ := recording.PIDOf(client)
 	return pid
 }
 
@@ -191,18 +169,14 @@ func ProcessName(c *facts.Case, pid int, comm string) string {
 
 // Programs are what processes run, by their number, as they were seen last.
 func Programs(c *facts.Case) map[int]recording.Program {
-	return facts.Once(c, "programs", findPrograms)
-}
-
-func findPrograms(c *facts.Case) map[int]recording.Program {
-	out := map[int]recording.Program{}
-	for _, s := range c.Rec.Snapshots {
-		number, ok := strings.CutPrefix(s.Subject, recording.ProcessPrefix)
-		pid, err := strconv.Atoi(number)
-		var p recording.Program
-		if ok && err == nil && s.Name == recording.SnapshotProgram && json.Unmarshal([]byte(s.Body), &p) == nil {
-			out[pid] = p
+	return facts.Once(c, "programs", func(c *facts.Case) map[int]recording.Program {
+		out := map[int]recording.Program{}
+		for s, p := range facts.Bodies[recording.Program](c.Rec, "", recording.SnapshotProgram,
+			recording.ProcessPrefix) {
+			if pid, err := strconv.Atoi(s.Subject); err == nil {
+				out[pid] = p
+			}
 		}
-	}
-	return out
+		return out
+	})
 }

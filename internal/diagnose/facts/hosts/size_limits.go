@@ -3,6 +3,8 @@ package hosts
 import (
 	"math"
 
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
@@ -17,10 +19,6 @@ const (
 	// down.
 	// Bound: statistics, one direction in a thousand.
 	sizeByChance = 0.001
-	// passesSeldom: the host's sockets do not show large segments that arrived at once, but those that had to be sent
-	// again. None of these arrived: by chance that happens on a path that lets this share of them through, or more.
-	// Bound: guess.
-	passesSeldom = 1.0 / 5
 )
 
 // SizeLimit is what shows that a path drops large segments and lets small ones pass: the segments that one end sends to
@@ -54,16 +52,17 @@ func SizeLimits(n *facts.Node) (out []SizeLimit) {
 	return out
 }
 
-// bySize reports whether chance does not explain that all lost segments are larger than those that passed.
+// bySize reports whether chance does not explain that all lost segments are larger than those that passed. The host's
+// sockets do not show large segments that arrived at once, but those that had to be sent again. None of these arrived:
+// by chance that happens on a path that lets a part of them through.
 func (l *SizeLimit) bySize() bool {
 	if l.LostBytes <= max(l.PassedBytes, everyPathBytes) {
 		return false
 	}
-	neverByChance := 0.0
-	if l.Source == recording.SourceHost {
-		neverByChance = math.Pow(1-passesSeldom, float64(l.Lost))
+	if l.Source == recording.SourceHost && math.Pow(1-degree.Part, float64(l.Lost)) > account.ByChance {
+		return false
 	}
-	return max(neverByChance, orderedByChance(l.Runs, l.BetweenRuns, l.BetweenBytes/l.LostBytes)) <= sizeByChance
+	return orderedByChance(l.Runs, l.BetweenRuns, l.BetweenBytes/l.LostBytes) <= sizeByChance
 }
 
 // orderedByChance is the probability that of lost and passed things, in any order, all lost ones are the largest but

@@ -6,21 +6,16 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
 )
 
-const (
-	// minSoftirqShare is the share of the CPU from which softirqs delay the thread: less than a fifth makes nothing
-	// slow that was fast.
-	// Bound: guess.
-	minSoftirqShare = 0.2
-	// SoftirqNsPerSegment is the time that a TCP segment in or out takes in softirqs, an upper bound (about 1 µs with a
-	// network card's offloads, 2 µs on loopback).
-	// Bound: noted, on loopback, the upper end.
-	SoftirqNsPerSegment = 2000
-)
+// SoftirqNsPerSegment is the time that a TCP segment in or out takes in softirqs, an upper bound (about 1 µs with a
+// network card's offloads, 2 µs on loopback).
+// Bound: noted, on loopback, the upper end.
+const SoftirqNsPerSegment = 2000
 
 // KsoftirqdPrefix begins the name of the kernel's thread that handles on a CPU what softirqs left (kernel/softirq.c):
 // "ksoftirqd/0".
@@ -39,9 +34,8 @@ type Softirq struct {
 	OthersNs float64
 }
 
-// Heavy reports whether softirqs had a good part of the CPU (minSoftirqShare), beyond what the server's own packets
-// need.
-func (q Softirq) Heavy(n *facts.Node) bool { return (q.Ns-q.OwnNs)/1e9/n.Seconds() >= minSoftirqShare }
+// Heavy reports whether softirqs had a part of the CPU beyond what the server's own packets need.
+func (q Softirq) Heavy(n *facts.Node) bool { return (q.Ns-q.OwnNs)/1e9/n.Seconds() >= degree.Part }
 
 // ShareOfRest is the share of softirqs of the CPU time that the server did not have.
 func (q Softirq) ShareOfRest() float64 { return q.Ns / max(q.Ns+q.OthersNs, 1) }

@@ -32,7 +32,7 @@ func (w IdleServerWait) LoopIdle() bool {
 }
 
 // minIdleServerWaitNs is the shortest wait that counts: shorter ones happen by accident.
-const minIdleServerWaitNs = facts.MaxHealthyWaitNs
+const minIdleServerWaitNs = facts.HealthyMaxNs
 
 // stallMargin is for how long at its begin and its end a stall may let calls pass.
 func stallMargin(s facts.Span) int64 {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 )
 
@@ -141,7 +142,7 @@ func (w *SuspectWaits) Claim(cl facts.Claim) SuspectClaim {
 		switch {
 		case !own[c.Index]:
 			h.MaxWaitNs = max(h.MaxWaitNs, int64(c.Ns))
-		case c.Ns >= facts.CountedPart*float64(w.n.Ledger.Slow[c.Index].ExcessNs):
+		case c.Ns >= degree.Part*float64(w.n.Ledger.Slow[c.Index].ExcessNs):
 			h.Own++
 		}
 	}
