@@ -48,19 +48,17 @@ func explainActiveDefrag(n *facts.Node) *Finding {
 	return f
 }
 
-// sliceNs is how long a slice may be for what is advised: nobody notices it.
-const sliceNs = int64(account.Noticed)
-
 // defragFix: a slice takes the share active-defrag-cycle-max of a tick of the cron, of which there are hz per second.
+// Nobody notices one that is shorter than account.Noticed.
 func defragFix(n *facts.Node) (fix []remedy.Step) {
 	hz, ok := n.Series(series.Hz).Last()
 	if !ok || hz <= 0 {
 		hz = account.DefaultHz
 	}
 	tickNs := 1e9 / hz
-	share := max(1, math.Floor(100*float64(sliceNs)/tickNs))
+	share := max(1, math.Floor(100*float64(account.Noticed)/tickNs))
 	if now := float64(n.ConfigInt("active-defrag-cycle-max")); now == 0 || now > share {
-		why := fmt.Sprintf("Slices of at most %s: its share of each tick of the cron, %.0f times per second",
+		why := fmt.Sprintf("Defragment for at most %s of each tick of the cron, %.0f times per second",
 			format.Brief(int64(share/100*tickNs)), hz)
 		fix = append(fix, remedy.ConfigSet(n, "shorter-defrag-slices", "active-defrag-cycle-max",
 			fmt.Sprintf("%.0f", share), why).Risking("memory is defragmented more slowly"))

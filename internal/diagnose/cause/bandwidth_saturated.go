@@ -115,8 +115,9 @@ func bandwidthFix(q hosts.PathQueue, bytes facts.NameCounts) []remedy.Step {
 		what = "replies to " + top[0]
 	}
 	steps := []remedy.Step{
-		inApplication("fewer-bytes", "%s", "Make the "+what+" smaller: compress the values, read only the part that is "+
-			"needed, cache them in the caller (CLIENT TRACKING)"),
+		inApplication("fewer-bytes", "%s",
+			"Make the "+what+" smaller: compress the values, read only the part that is "+
+				"needed, cache them in the caller (CLIENT TRACKING)"),
 		orElse(change("more-bandwidth", "%s", "Raise the bandwidth "+where)),
 	}
 	if q.Device != "" { // it is known where

@@ -23,8 +23,8 @@ var hostCauses = []Cause{serverCFSThrottled, serverCPUContention, processFrozen}
 
 // loopCauses: the event loop is held by one command or job, or by the disk.
 var loopCauses = []Cause{
-	slowCommand, frameworkHiddenKeys, luaOrMultiLong, flushSync, syncFreeOfBigKey, bigKeyIO, activeExpireCycle, activeDefrag,
-	evictionCycle, introspectionLoad, forkLatency, aofEverysecStall, aofFsyncAlways, waitOrMinReplicas,
+	slowCommand, frameworkHiddenKeys, luaOrMultiLong, flushSync, syncFreeOfBigKey, bigKeyIO, activeExpireCycle,
+	activeDefrag, evictionCycle, introspectionLoad, forkLatency, aofEverysecStall, aofFsyncAlways, waitOrMinReplicas,
 	eventLoopBlocked, eventLoopBusy,
 }
 

@@ -51,8 +51,9 @@ func forkLess(n *facts.Node, why string) []remedy.Step {
 			caller.FromText(n, []account.Suspect{{Command: "BGSAVE", Kind: account.KindCommand}}))
 	}
 	return []remedy.Step{
-		change("snapshot-on-replica", "%s", "Send BGSAVE to a replica instead of here"+who+": cron jobs and backup tools do "+
-			"that. Without a replica, at an hour with few writes"),
+		change("snapshot-on-replica", "%s",
+			"Send BGSAVE to a replica instead of here"+who+": cron jobs and backup tools do "+
+				"that. Without a replica, at an hour with few writes"),
 	}
 }
 

@@ -39,7 +39,7 @@ func network(c *facts.Case) (out []Change) {
 
 const (
 	// packagesApart is how far apart the packages of one upgrade are, at most.
-	// Bound: guess.
+	// Bound: guess, a minute; the logs of package managers of many hosts would measure it.
 	packagesApart = int64(60e9)
 )
 

@@ -330,8 +330,11 @@ func typeOf(e ast.Expr, above []ast.Node, info *types.Info) types.Type {
 
 // call is a use of a bound that can be scaled. An untyped constant gets the type that it has there.
 func call(bound int, expression string, typ types.Type) string {
-	if b, ok := typ.(*types.Basic); ok {
+	switch b, basic := typ.(*types.Basic); {
+	case basic:
 		expression = types.Default(b).String() + "(" + expression + ")"
+	case types.TypeString(typ, nil) == "time.Duration":
+		expression = scaleName + ".Duration(" + expression + ")"
 	}
 	return fmt.Sprintf("%s.Of(%d, %s)", scaleName, bound, expression)
 }

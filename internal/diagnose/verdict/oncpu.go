@@ -191,7 +191,8 @@ func (o *OnCPU) choose(in map[string]*seenIn) {
 	stands := func(t *seenIn) bool { return t.named() && more(t) >= max(degree.Part, chance(t, o)) }
 	most := func(t *seenIn) float64 { return shareOf(t.slow+t.rest, all) }
 	// main is in all samples
-	score, wanted := most, func(t *seenIn) bool { return t.named() && most(t) >= degree.Part && most(t) < degree.NearlyAll }
+	score, wanted := most,
+		func(t *seenIn) bool { return t.named() && most(t) >= degree.Part && most(t) < degree.NearlyAll }
 	if o.Slow.Samples >= degree.Many && o.Rest.Samples >= degree.Many {
 		for _, t := range in {
 			if stands(t) {

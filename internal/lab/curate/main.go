@@ -21,7 +21,7 @@ import (
 
 const (
 	// maxAll bounds the corpus.
-	maxAll = 24_000_000
+	maxAll = 25_000_000
 	// maxOne bounds a recording, unless its cause has no smaller one.
 	maxOne = 400 << 10
 	suffix = ".slowpath.zst"

@@ -10,13 +10,13 @@ import (
 )
 
 // activeDefrag has a server that gives three quarters of its only thread to moving what is left of a heap that has lost
-// three of four values.
+// three of four values. What is left of the thread is too little for its calls.
 var activeDefrag = Scenario{
 	ID:     "active-defrag",
 	Cause:  "active-defrag",
-	Title:  "Active defragmentation in slices of up to 75 ms, ten times per second",
+	Title:  "Active defragmentation with 75 % of the main thread, and more calls than the rest can serve",
 	Server: servers.Redis823,
-	Fixes:  []string{"shorter-defrag-slices"},
+	Fixes:  []string{"defrag-off"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		strength := Strength{"keys": 1_500_000, "cycle_percent": 75}
 		s, err := l.Start(ctx, fleet.Spec{Config: defragmentation.Config(l, strength)})
@@ -27,7 +27,7 @@ var activeDefrag = Scenario{
 		if err := defragmentation.Prepare(ctx, l, stage, strength); err != nil {
 			return Scene{}, err
 		}
-		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 2000, Command: traffic.Mixed(10_000)})
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 100, Rate: 20_000, Command: traffic.Mixed(10_000)})
 		return Scene{Target: s.Addr}, defragmentation.On(ctx, l, stage, strength)
 	},
 }

@@ -2,7 +2,13 @@
 // build of internal/diagnose/sensitivity uses it: there each use of a bound is a call of Of.
 package scale
 
-import "math"
+import (
+	"math"
+	"time"
+)
+
+// Duration is the type of times, for files that do not import it.
+type Duration = time.Duration
 
 // Number is a type that bounds have.
 type Number interface{ ~int | ~int64 | ~float64 }
