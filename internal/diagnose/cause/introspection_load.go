@@ -58,6 +58,11 @@ func explainIntrospection(n *facts.Node) *Finding {
 			f.Title = "MONITOR repeats every command to its client, at the cost of all other clients"
 		}
 	}
+	if v, ok := n.Config("slowlog-log-slower-than"); ok && v == "0" {
+		f.support(recording.SourceServer, 0, "µs", "slowlog-log-slower-than is 0: every command is logged")
+		f.FixSteps = append(f.FixSteps, remedy.ConfigSet(n, "log-slow-only", "slowlog-log-slower-than", "10000",
+			"Log only commands of more than 10 ms, the default"))
+	}
 	if len(f.FixSteps) == 0 {
 		f.FixSteps = append(f.FixSteps, pollRarely(n, nil))
 	}
