@@ -57,6 +57,7 @@ func explainBacklog(n *facts.Node) *Finding {
 		f.support(recording.SourceProbe, 0, "segments",
 			"calls on open connections lost nothing meanwhile: it is not the network path")
 	}
+	f.blameOpenings(n)
 	f.FixSteps = backlogFix(n, b)
 	return f
 }

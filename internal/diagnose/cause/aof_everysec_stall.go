@@ -61,6 +61,7 @@ func explainEverysec(n *facts.Node) *Finding {
 				field.Name)
 		}
 	}
+	f.blameCalls(n, "the bytes of requests", requestBytes)
 	f.FixSteps = everysecFix(n, child)
 	return f
 }

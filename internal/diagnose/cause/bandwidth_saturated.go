@@ -59,6 +59,7 @@ func explainBandwidth(n *facts.Node) *Finding {
 				float64(bytes.Total())), top[0])
 	}
 	f.supportLarge(n)
+	f.blameCalls(n, "the bytes of replies", replyBytes)
 	f.FixSteps = bandwidthFix(q, bytes)
 	return f
 }

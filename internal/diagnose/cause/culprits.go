@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/format"
+	"slowpath/internal/recording"
 )
 
 // Blame adds culprits, up to degree.Listed in all.
@@ -20,51 +20,52 @@ func (f *Finding) Blame(more ...caller.Culprit) {
 
 // blameLoads adds who makes the calls of a node, or those of some callers, those with most calls first.
 func (f *Finding) blameLoads(n *facts.Node, callers ...*caller.Caller) {
-	loads, all := caller.Loads(n, callers...), int64(0)
-	for _, l := range loads {
-		all += l.Calls
-	}
-	for _, l := range loads {
-		if l.Calls > 0 && float64(l.Calls) >= degree.Part*float64(all) {
-			f.Blame(l.Culprit(format.Percent(float64(l.Calls)/float64(all)) + " of the calls"))
+	t := caller.TallyOf(n, (*caller.Conn).AppCalls, callers...)
+	f.Blame(t.Culprits(func(p caller.Part) string { return format.Percent(p.Share) + " of the calls" })...)
+}
+
+// blameOpenings adds who opens most connections.
+func (f *Finding) blameOpenings(n *facts.Node) {
+	t := caller.TallyOf(n, func(k *caller.Conn) int64 {
+		if k.OpenNs > n.StartNs {
+			return 1
+		}
+		return 0
+	})
+	f.Blame(t.Culprits(func(p caller.Part) string { return format.Percent(p.Share) + " of the new connections" })...)
+}
+
+// blameCalls adds whose calls weigh most, of those that were recorded one by one; what is that of which they have a
+// share. requestBytes and replyBytes are such weights.
+func (f *Finding) blameCalls(n *facts.Node, what string, weigh func(recording.Call) int64) {
+	var t caller.Tally
+	for _, c := range n.Rec.Calls {
+		if weight := weigh(c); c.Source == recording.SourceTap && c.Node == n.Address && weight > 0 {
+			t.Add(caller.WhoOf(n, c.Conn, c.Client, c.StartNs), float64(weight))
 		}
 	}
+	f.Blame(t.Culprits(func(p caller.Part) string { return format.Percent(p.Share) + " of " + what })...)
 }
+
+func requestBytes(c recording.Call) int64 { return c.RequestBytes }
+
+func replyBytes(c recording.Call) int64 { return c.ReplyBytes }
 
 // blameCommands adds who sent commands that hold the server, those with most of their time first.
 func (f *Finding) blameCommands(n *facts.Node, ss []account.Suspect) {
-	type sum struct {
-		who      caller.Who
-		ns       int64
-		commands []string
-	}
-	by, all := map[string]*sum{}, int64(0)
+	var t caller.Tally
+	commands := map[string][]string{}
 	for _, s := range ss {
-		ns := s.DurationNs * int64(max(s.Count, 1))
-		all += ns
+		ns := float64(s.DurationNs * int64(max(s.Count, 1)))
 		if s.Command == "" || s.Client == "" && s.Process == "" {
-			continue // that a client's last command was the same says little
+			t.Others += ns // that a client's last command was the same says little
+			continue
 		}
 		w := caller.WhoSent(n, s)
-		t := by[w.Key()]
-		if t == nil {
-			t = &sum{who: w}
-			by[w.Key()] = t
-		}
-		if t.ns += ns; !slices.Contains(t.commands, s.Command) && len(t.commands) < degree.Listed {
-			t.commands = append(t.commands, s.Command)
+		t.Add(w, ns)
+		if of := commands[w.Key()]; !slices.Contains(of, s.Command) && len(of) < degree.Listed {
+			commands[w.Key()] = append(of, s.Command)
 		}
 	}
-	var most []*sum
-	for _, t := range by {
-		if float64(t.ns) >= degree.Part*float64(all) {
-			most = append(most, t)
-		}
-	}
-	slices.SortFunc(most, func(a, b *sum) int {
-		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.who.Key(), b.who.Key()))
-	})
-	for _, t := range most {
-		f.Blame(t.who.Culprit(strings.Join(t.commands, ", ")))
-	}
+	f.Blame(t.Culprits(func(p caller.Part) string { return strings.Join(commands[p.Key()], ", ") })...)
 }

@@ -1,8 +1,6 @@
 package verdict
 
 import (
-	"cmp"
-	"slices"
 	"strings"
 
 	"slowpath/internal/diagnose/cause"
@@ -40,36 +38,16 @@ func blame(c *facts.Case, found []cause.Finding) {
 
 // madeBy is who made the slow calls that a finding claims, those who lost most first: what is wrong at a client is its
 // own.
-func madeBy(c *facts.Case, f cause.Finding) (out []caller.Culprit) {
-	type sum struct {
-		caller.Who
-		ns    float64
-		calls int
-	}
-	by := map[string]*sum{}
-	var all []*sum
+func madeBy(c *facts.Case, f cause.Finding) []caller.Culprit {
+	var t caller.Tally
 	for _, cl := range f.Claims {
 		for _, call := range cl.Calls {
-			a := c.Ledger.Slow[call.Index]
-			if cl.Node == nil || a.Call.Source != recording.SourceTap {
-				continue
+			if a := c.Ledger.Slow[call.Index]; cl.Node != nil && a.Call.Source == recording.SourceTap {
+				t.Add(caller.WhoOf(cl.Node, a.Call.Conn, a.Call.Client, a.Call.StartNs), call.Ns)
 			}
-			w := caller.WhoOf(cl.Node, a.Call.Conn, a.Call.Client, a.Call.StartNs)
-			key := w.Key() + " " + w.Client.Name
-			if by[key] == nil {
-				by[key] = &sum{Who: w}
-				all = append(all, by[key])
-			}
-			by[key].ns, by[key].calls = by[key].ns+call.Ns, by[key].calls+1
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *sum) int { return cmp.Compare(b.ns, a.ns) })
-	for _, s := range all {
-		if s.ns >= facts.MinShare*all[0].ns {
-			out = append(out, s.Culprit(format.Count(s.calls, "slow call")))
-		}
-	}
-	return out
+	return t.Culprits(func(p caller.Part) string { return format.Count(p.Count, "slow call") })
 }
 
 // sentBy is who sent the commands of a change: a setting when it was changed, another command each time.

@@ -10,7 +10,8 @@ import (
 // TestCulprits: what is wrong at a client is its own, and a server has its load from somebody.
 func TestCulprits(t *testing.T) {
 	for _, scenario := range []string{
-		"client-cfs-throttled", "client-eventloop-blocked", "client-gc-pause", "handshake-extra-rtts",
+		"accept-backlog-overflow", "aof-everysec-stall", "bandwidth-saturated", "client-cfs-throttled",
+		"client-eventloop-blocked", "client-gc-pause", "event-loop-busy", "handshake-extra-rtts",
 		"hot-shard-or-hot-key", "main-thread-saturated", "pool-idle-reap-redial", "pool-maxidle-churn",
 		"slow-command", "timeout-discard-churn",
 	} {

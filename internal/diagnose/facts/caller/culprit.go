@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 )
 
@@ -52,35 +53,79 @@ func (w Who) Culprit(what string) Culprit {
 	}
 }
 
-// Load is what a caller asks of a node.
-type Load struct {
-	Who
-	// Calls are those that were followed.
-	Calls int64
+// Tally adds up what each caller has of something: each process or host, by the names of its connections.
+type Tally struct {
+	// Others is what others have, of whom nothing is known.
+	Others float64
+
+	of    map[[2]string]*Part
+	parts []*Part // in the order in which they came
 }
 
-// Loads are who calls a node, by process and CLIENT SETNAME, those with most calls first. callers are those of whom it
-// is asked; none: all.
-func Loads(n *facts.Node, callers ...*Caller) (out []Load) {
+// Part is what one caller has.
+type Part struct {
+	Who
+	// Weight is how much it has, and Count how often something was added.
+	Weight float64
+	Count  int
+	// Share is its part of all.
+	Share float64
+}
+
+// Add adds to what a caller has.
+func (t *Tally) Add(w Who, weight float64) {
+	if t.of == nil {
+		t.of = map[[2]string]*Part{}
+	}
+	key := [2]string{w.Key(), w.Client.Name}
+	if w.Client.Addr == "" {
+		key[1] = "\x00" // no connection is called so
+	}
+	p := t.of[key]
+	if p == nil {
+		p = &Part{Who: w}
+		t.of[key], t.parts = p, append(t.parts, p)
+	}
+	p.Weight, p.Count = p.Weight+weight, p.Count+1
+}
+
+// Culprits are those who have at least a part of all, who has most first; what says what one does. Connections that
+// CLIENT LIST did not have count as most of their process that it had.
+func (t *Tally) Culprits(what func(Part) string) (out []Culprit) {
+	byWeight := func(a, b *Part) int { return cmp.Compare(b.Weight, a.Weight) }
+	slices.SortStableFunc(t.parts, byWeight)
+	all := t.Others
+	for _, p := range t.parts {
+		all += p.Weight
+	}
+	parts := slices.DeleteFunc(slices.Clone(t.parts), func(p *Part) bool {
+		i := slices.IndexFunc(t.parts, func(o *Part) bool { return o.Key() == p.Key() && o.Client.Addr != "" })
+		if p.Client.Addr != "" || i < 0 {
+			return false
+		}
+		t.parts[i].Weight, t.parts[i].Count = t.parts[i].Weight+p.Weight, t.parts[i].Count+p.Count
+		return true
+	})
+	slices.SortStableFunc(parts, byWeight)
+	for _, p := range parts {
+		if p.Share = p.Weight / max(all, 1); p.Weight > 0 && p.Share >= degree.Part {
+			out = append(out, p.Culprit(what(*p)))
+		}
+	}
+	return out
+}
+
+// TallyOf weighs the connections of some callers; none: all who call the node.
+func TallyOf(n *facts.Node, weigh func(*Conn) int64, callers ...*Caller) (t Tally) {
 	if len(callers) == 0 {
 		callers = ClientCallers(n)
 	}
-	type key struct{ process, name string }
-	at := map[key]int{}
 	for _, c := range callers {
 		for _, k := range c.Conns {
-			w := WhoOf(n, k.Client, processOf(c), max(k.OpenNs, n.StartNs))
-			of := key{w.Key(), w.Client.Name}
-			i, known := at[of]
-			if !known {
-				i = len(out)
-				at[of], out = i, append(out, Load{Who: w})
-			}
-			out[i].Calls += k.AppCalls()
+			t.Add(WhoOf(n, k.Client, processOf(c), max(k.OpenNs, n.StartNs)), float64(weigh(k)))
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Load) int { return cmp.Compare(b.Calls, a.Calls) })
-	return out
+	return t
 }
 
 // processOf is a caller as the tap names processes; empty where it is a host.
