@@ -98,7 +98,7 @@ func (t *Tally) Culprits(what func(Part) string) (out []Culprit) {
 	for _, p := range t.parts {
 		all += p.Weight
 	}
-	parts := slices.DeleteFunc(slices.Clone(t.parts), func(p *Part) bool {
+	known := slices.DeleteFunc(slices.Clone(t.parts), func(p *Part) bool {
 		i := slices.IndexFunc(t.parts, func(o *Part) bool { return o.Key() == p.Key() && o.Client.Addr != "" })
 		if p.Client.Addr != "" || i < 0 {
 			return false
@@ -106,8 +106,9 @@ func (t *Tally) Culprits(what func(Part) string) (out []Culprit) {
 		t.parts[i].Weight, t.parts[i].Count = t.parts[i].Weight+p.Weight, t.parts[i].Count+p.Count
 		return true
 	})
-	slices.SortStableFunc(parts, byWeight)
-	for _, p := range parts {
+	slices.SortStableFunc(known, byWeight)
+	t.parts = known
+	for _, p := range known {
 		if p.Share = p.Weight / max(all, 1); p.Weight > 0 && p.Share >= degree.Part {
 			out = append(out, p.Culprit(what(*p)))
 		}
