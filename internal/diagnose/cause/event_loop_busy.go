@@ -47,9 +47,6 @@ func explainLoopBusy(n *facts.Node) *Finding {
 	f.supportLoop(n, part)
 	f.supportFanOut(n, part.ID)
 	f.supportWaiting(n, cl)
-	if part.ID == stacks.Tracking || part.ID == stacks.KeyspaceEvents { // writes set it going
-		f.blameLoads(n)
-	}
 	f.FixSteps = loopBusyFix(n, part.ID)
 	return f
 }

@@ -1,7 +1,10 @@
 package facts
 
-// found are facts that many causes ask for, by their names.
-type found map[string]any
+// found are facts that many causes ask for, by their keys.
+type found map[any]any
+
+// factKey is the name of a fact with its type: two facts of one name are two.
+type factKey[T any] string
 
 // Finder is a case or a node, which keeps what was found about it.
 type Finder interface{ found() found }
@@ -19,11 +22,11 @@ func keep(facts *found) found {
 
 // Once is what find finds about a case or a node: it is called once for each, and name is that of the fact.
 func Once[Of Finder, T any](of Of, name string, find func(Of) T) T {
-	facts := of.found()
-	if fact, ok := facts[name]; ok {
-		return fact.(T)
+	facts, key := of.found(), factKey[T](name)
+	if fact, ok := facts[key].(T); ok {
+		return fact
 	}
 	fact := find(of)
-	facts[name] = fact
+	facts[key] = fact
 	return fact
 }

@@ -11,7 +11,7 @@ import (
 func TestCulprits(t *testing.T) {
 	for _, scenario := range []string{
 		"accept-backlog-overflow", "aof-everysec-stall", "bandwidth-saturated", "client-cfs-throttled",
-		"client-eventloop-blocked", "client-gc-pause", "event-loop-busy", "handshake-extra-rtts",
+		"client-eventloop-blocked", "client-gc-pause", "handshake-extra-rtts",
 		"hot-shard-or-hot-key", "main-thread-saturated", "pool-idle-reap-redial", "pool-maxidle-churn",
 		"slow-command", "timeout-discard-churn",
 	} {

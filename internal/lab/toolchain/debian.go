@@ -45,22 +45,22 @@ func findWith(ctx context.Context, packages string, programs []string, args ...s
 	return t, nil
 }
 
-// HiredisC compiles a program in C with Debian's hiredis.
+// HiredisC compiles a program in C with Debian's hiredis and cJSON.
 var HiredisC = Toolchain{
 	Find: func(ctx context.Context) (Tools, error) {
-		const install = "apt-get install gcc libc6-dev libhiredis-dev"
+		const install = "apt-get install gcc libc6-dev libhiredis-dev libcjson-dev"
 		t, err := inPath(install, "gcc")
 		if err != nil {
 			return nil, err
 		}
-		if run(ctx, "", nil, t["gcc"], "-fsyntax-only", "-include", "hiredis/hiredis.h", "-x", "c",
-			"/dev/null") != nil {
-			return nil, fmt.Errorf("%w: no hiredis/hiredis.h; %s", ErrTool, install)
+		if run(ctx, "", nil, t["gcc"], "-fsyntax-only", "-include", "hiredis/hiredis.h", "-include",
+			"cjson/cJSON.h", "-x", "c", "/dev/null") != nil {
+			return nil, fmt.Errorf("%w: no hiredis/hiredis.h or cjson/cJSON.h; %s", ErrTool, install)
 		}
 		return t, nil
 	},
 	build: func(ctx context.Context, t Tools, dir, name string) error {
 		return run(ctx, dir, nil, t["gcc"], "-std=gnu11", "-O2", "-Wall", "-Wextra", "-o", name, "main.c",
-			"-lhiredis", "-lm")
+			"-lhiredis", "-lcjson", "-lm")
 	},
 }

@@ -1,5 +1,6 @@
 /* A client program of the lab (docs/clients.md): hiredis, with a connection for each thread. */
 #define _GNU_SOURCE /* pthread_timedjoin_np */
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <math.h>
@@ -7,9 +8,11 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "json.h"
 #include "tally.h"
 
 enum { BAD_OPTIONS = 2, UNSUPPORTED = 3, CONNECT = 4 };
@@ -67,23 +70,43 @@ static double draw(uint64_t *state)
 	return (double)(*state >> 11) / (double)(1ULL << 53);
 }
 
-static bool read_command(const struct json *from, struct command *to)
+static double json_number(const cJSON *object, const char *name)
 {
-	const struct json *args = json_get(from, "args");
+	const cJSON *m = cJSON_GetObjectItemCaseSensitive(object, name);
 
-	if (!args || args->kind != JSON_LIST)
-		return false;
-	for (const struct json *a = args->first; a && to->n < MOST_ARGS; a = a->next) {
-		if (a->kind != JSON_STRING)
+	return cJSON_IsNumber(m) ? m->valuedouble : 0;
+}
+
+static bool json_true(const cJSON *object, const char *name)
+{
+	return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, name));
+}
+
+static const char *json_text(const cJSON *object, const char *name)
+{
+	const cJSON *m = cJSON_GetObjectItemCaseSensitive(object, name);
+
+	return cJSON_IsString(m) ? m->valuestring : "";
+}
+
+static bool read_command(const cJSON *from, struct command *to)
+{
+	const cJSON *arg;
+
+	cJSON_ArrayForEach(arg, cJSON_GetObjectItemCaseSensitive(from, "args")) {
+		if (!cJSON_IsString(arg))
 			return false;
-		to->args[to->n++] = a->string;
+		if (to->n < MOST_ARGS)
+			to->args[to->n++] = arg->valuestring;
 	}
 	return to->n > 0;
 }
 
-static bool read_mix(const struct json *commands, struct options *o)
+static bool read_mix(const cJSON *commands, struct options *o)
 {
-	for (const struct json *c = commands->first; c; c = c->next) {
+	const cJSON *c;
+
+	cJSON_ArrayForEach(c, commands) {
 		int weight = fmax(json_number(c, "weight"), 1);
 		struct command one = {0};
 
@@ -98,43 +121,43 @@ static bool read_mix(const struct json *commands, struct options *o)
 	return o->mixed > 0;
 }
 
-/* Returns NULL for what is no line of options. Ends the program where hiredis cannot do what they say. */
+/* Returns NULL for what is no line of options. Ends the program where hiredis cannot do what they say. The options
+ * keep texts of the line's JSON, which lives until the program ends. */
 static const struct options *parse(const char *line)
 {
-	struct json v = {0};
+	const cJSON *v = cJSON_Parse(line);
 	struct options *o = calloc(1, sizeof(*o));
-	const struct json *addresses, *commands;
-	const char *mode, *colon;
+	const char *mode, *address, *colon;
 
-	if (!o || !json_value(line, &v, 0) || strcmp(json_text(&v, "schema"), SCHEMA))
+	if (!o || strcmp(json_text(v, "schema"), SCHEMA) ||
+	    !read_mix(cJSON_GetObjectItemCaseSensitive(v, "commands"), o))
 		return NULL;
-	addresses = json_get(&v, "addresses");
-	commands = json_get(&v, "commands");
-	if (!addresses || !addresses->first || addresses->first->kind != JSON_STRING || !commands || !read_mix(commands, o))
+	address = cJSON_GetStringValue(cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(v, "addresses"), 0));
+	if (!address)
 		return NULL;
-	mode = json_text(&v, "mode");
+	mode = json_text(v, "mode");
 	if (*mode && strcmp(mode, "standalone"))
 		fail(UNSUPPORTED, "not supported by hiredis: mode ", mode);
-	if (*json_text(&v, "listen") || json_true(&v, "tls"))
+	if (*json_text(v, "listen") || json_true(v, "tls"))
 		fail(UNSUPPORTED, "not supported by this program: ", "the HTTP service, or TLS");
-	colon = strrchr(addresses->first->string, ':');
+	colon = strrchr(address, ':');
 	if (!colon)
 		return NULL;
-	snprintf(o->host, sizeof(o->host), "%.*s", (int)(colon - addresses->first->string), addresses->first->string);
+	snprintf(o->host, sizeof(o->host), "%.*s", (int)(colon - address), address);
 	o->port = atoi(colon + 1);
-	o->password = json_text(&v, "password");
-	o->name = json_text(&v, "name");
-	o->db = (int)json_number(&v, "db");
-	o->keys = (int)fmax(json_number(&v, "keys"), 1);
-	o->chain = (int)fmax(json_number(&v, "chain"), 1);
-	o->workers = (int)json_number(&v, "workers");
-	o->rate = json_number(&v, "rate_per_second");
-	o->random = json_true(&v, "random");
-	o->dial_timeout = (uint64_t)json_number(&v, "dial_timeout_ns");
-	o->read_timeout = (uint64_t)json_number(&v, "read_timeout_ns");
-	o->warmup = (uint64_t)json_number(&v, "warmup_ns");
-	o->duration = (uint64_t)json_number(&v, "duration_ns");
-	o->slice = (uint64_t)json_number(&v, "slice_ns");
+	o->password = json_text(v, "password");
+	o->name = json_text(v, "name");
+	o->db = (int)json_number(v, "db");
+	o->keys = (int)fmax(json_number(v, "keys"), 1);
+	o->chain = (int)fmax(json_number(v, "chain"), 1);
+	o->workers = (int)json_number(v, "workers");
+	o->rate = json_number(v, "rate_per_second");
+	o->random = json_true(v, "random");
+	o->dial_timeout = (uint64_t)json_number(v, "dial_timeout_ns");
+	o->read_timeout = (uint64_t)json_number(v, "read_timeout_ns");
+	o->warmup = (uint64_t)json_number(v, "warmup_ns");
+	o->duration = (uint64_t)json_number(v, "duration_ns");
+	o->slice = (uint64_t)json_number(v, "slice_ns");
 	return o;
 }
 
