@@ -2,6 +2,7 @@ package recording
 
 // Actors and states of a segment, as far as their names do not say it:
 //
+//   - app lock-wait: before the call its goroutine waits for a lock of the program
 //   - client receive: the reply is in the socket and not read yet, while the reading thread runs something else;
 //     client off-cpu: the same while that thread sleeps
 //   - client loop-wait: a thread waits for the one that sends its request and reads its reply, which has other things
@@ -26,6 +27,7 @@ const (
 	Nobody      = "unknown"
 	PoolWait    = "pool-wait"
 	LoopWait    = "loop-wait"
+	LockWait    = "lock-wait"
 	Dial        = "dial"
 	TLS         = "tls"
 	Handshake   = "handshake"

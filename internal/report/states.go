@@ -79,7 +79,8 @@ func stateName(actor, state string) string {
 // plainState are states whose names say little to who does not know them, in words.
 var plainState = map[string]string{
 	"run-queue": "waits for CPU", "off-cpu": "asleep", "loop-wait": "waits for loop",
-	"ack-wait": "waits for acks",
+	"lock-wait": "waits for lock",
+	"ack-wait":  "waits for acks",
 }
 
 // actorPaint is the colour of an actor in a bar.

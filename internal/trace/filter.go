@@ -91,8 +91,8 @@ var (
 		recording.Nobody,
 	}
 	states = []string{
-		recording.PoolWait, recording.LoopWait, recording.Dial, recording.TLS, recording.Handshake, recording.RunQueue,
-		recording.Out, recording.Back, recording.Way,
+		recording.PoolWait, recording.LoopWait, recording.LockWait, recording.Dial, recording.TLS, recording.Handshake,
+		recording.RunQueue, recording.Out, recording.Back, recording.Way,
 		recording.Retransmit, recording.Throttled, recording.Frozen, recording.Busy, recording.Blocked, recording.Exec,
 		recording.Withheld, recording.AckWait, recording.Forward, recording.Send, recording.Receive,
 		recording.OffCPU, recording.Unexplained,

@@ -11,6 +11,7 @@ const (
 	Nobody      = recording.Nobody
 	PoolWait    = recording.PoolWait
 	LoopWait    = recording.LoopWait
+	LockWait    = recording.LockWait
 	Dial        = recording.Dial
 	TLS         = recording.TLS
 	Handshake   = recording.Handshake

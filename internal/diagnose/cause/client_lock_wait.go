@@ -1,7 +1,10 @@
 package cause
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
@@ -12,14 +15,17 @@ import (
 	"slowpath/internal/recording"
 )
 
-// clientLockWait: replies are there, and the threads that would read them wait for other threads of their process: the
-// lock of an interpreter.
+// clientLockWait: goroutines wait for a lock of their program before they call; or replies are there, and the threads
+// that would read them wait for other threads of their process: the lock of an interpreter.
 var clientLockWait = Cause{
 	ID:      "client-lock-wait",
 	Explain: explainClientLock,
 }
 
 func explainClientLock(n *facts.Node) *Finding {
+	if f := explainProgramLock(n); f != nil {
+		return f
+	}
 	l := caller.LateReadsOf(n, false, func(t *hosts.Threads, s account.Segment) int64 {
 		if s.State != account.OffCPU || s.Culprit != recording.LockOfProcess ||
 			hosts.InterpreterLock(n.Case, t.PID) == "" && hosts.HasSingleReader(n.Case, t.PID) {
@@ -62,4 +68,55 @@ func explainClientLock(n *facts.Node) *Finding {
 		"(multiprocessing, more workers with fewer threads), or to code that releases the lock; "+
 		"py-spy dump --pid %d shows which thread holds it", c.PID)
 	return f
+}
+
+// explainProgramLock finds Go programs whose goroutines wait for a sync.Mutex or sync.RWMutex right before they call.
+// While calls of the program are slow, the holder may wait for one of them: then the lock is a consequence.
+func explainProgramLock(n *facts.Node) *Finding {
+	calling := slowSpans(n)
+	waited, longest := map[int]int64{}, map[int]int64{}
+	l := n.ClaimOf(func(a account.Account) (times facts.StateTimes) {
+		pid := hosts.PIDOf(a.Call.Client)
+		for _, s := range a.Segments {
+			if s.State == account.LockWait {
+				times.Add(s, s.Ns()-calling[pid].OverlapNs(s.FromNs, s.ToNs))
+			}
+		}
+		waited[pid] += times.Ns()
+		longest[pid] = max(longest[pid], times.Ns())
+		return times
+	})
+	if !l.Matters() {
+		return nil
+	}
+	worst := slices.MaxFunc(slices.Sorted(maps.Keys(waited)), func(a, b int) int {
+		return cmp.Compare(waited[a], waited[b])
+	})
+	c := caller.CallerByPID(n, worst)
+	f := finding(n, l)
+	f.Title = "The goroutines of " + format.Name(c.Name) + " wait for a lock of the program before they call"
+	f.support(recording.SourceTap, float64(l.Calls), "calls", "before %s a goroutine slept in Lock or RLock of a "+
+		"sync.Mutex or sync.RWMutex that another one held, for up to %s, and called as soon as it had it",
+		ofSlow(l.Calls, n), format.Brief(longest[worst]))
+	f.FixSteps = []remedy.Step{
+		inApplication("hold-lock-for-less", "Hold the lock for less time: nothing slow while it is held, or a lock "+
+			"for each key. Who holds it: slowpath doctor --pprof with the address of its net/http/pprof, after "+
+			"runtime.SetMutexProfileFraction(100)"),
+	}
+	f.See = []string{"https://pkg.go.dev/net/http/pprof"}
+	return f
+}
+
+// slowSpans are when calls of each process were slow on the wire.
+func slowSpans(n *facts.Node) map[int]facts.Spans {
+	out := map[int]facts.Spans{}
+	for _, a := range n.Ledger.Slow {
+		if pid := hosts.PIDOf(a.Call.Client); pid != 0 && a.ExcessNs > a.Call.StartNs-a.Call.IntendedNs {
+			out[pid] = append(out[pid], facts.Span{FromNs: a.Call.StartNs, ToNs: a.Call.EndNs})
+		}
+	}
+	for pid := range out {
+		out[pid] = facts.MergeSpans(out[pid])
+	}
+	return out
 }

@@ -45,6 +45,9 @@ func explainShortLived(n *facts.Node) *Finding {
 	if c.TLS {
 		what = "connect and TLS handshake"
 	}
+	if c.Greets {
+		what += ", and a round trip for HELLO, AUTH or CLIENT SETINFO"
+	}
 	if _, ok := n.Ledger.Path(n.Address, "fresh"); ok {
 		f.support(recording.SourceProbe, float64(c.OpeningNs), "ns", "a new connection costs %s before its first "+
 			"command (%s), a command on an open one %s: %.0f %% of what callers wait for", format.Brief(c.OpeningNs),

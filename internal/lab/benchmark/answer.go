@@ -1,6 +1,7 @@
 package benchmark
 
 import (
+	"cmp"
 	"fmt"
 
 	"slowpath/internal/diagnose/cause"
@@ -20,7 +21,7 @@ type Tool struct {
 func Tools(version string) (all []Tool) {
 	for _, tier := range recording.Tiers {
 		all = append(all, Tool{"slowpath " + tier.Name, func(s Set, in Incident) (Answer, error) {
-			rec, err := recording.Open(s.path(in.ID, recordingFile))
+			rec, err := s.recording(in.ID)
 			if err != nil {
 				return Answer{}, err
 			}
@@ -45,7 +46,7 @@ func culpritOf(f cause.Finding) string {
 	if len(f.Culprits) == 0 {
 		return ""
 	}
-	return f.Culprits[0].Text
+	return cmp.Or(f.Culprits[0].ClientName, f.Culprits[0].Text)
 }
 
 func firstOf(lines []string) string {

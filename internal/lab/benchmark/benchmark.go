@@ -16,9 +16,12 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/klauspost/compress/zstd"
+
 	"slowpath/internal/format"
 	"slowpath/internal/lab/random"
 	"slowpath/internal/outfile"
+	"slowpath/internal/recording"
 )
 
 // Schemas of the documents of a benchmark.
@@ -31,6 +34,7 @@ const (
 const (
 	incidentFile  = "incident.json"
 	recordingFile = "recording.slowpath"
+	packedSuffix  = ".zst"
 	captureFile   = "capture.pcapng"
 	truthDir      = "truth"
 )
@@ -66,7 +70,7 @@ type AnswerCause struct {
 	Confidence float64 `json:"confidence"`
 	// Because is the cause of which it is a consequence.
 	Because string `json:"because,omitempty"`
-	// Culprit is who has to change: a client's name, address or process.
+	// Culprit is who has to change: the name that a client gave itself (CLIENT SETNAME), or its address or process.
 	Culprit string `json:"culprit,omitempty"`
 	Fix     string `json:"fix,omitempty"`
 }
@@ -154,6 +158,41 @@ func (s Set) Incidents() (all []Incident, err error) {
 	}
 	slices.SortFunc(all, func(a, b Incident) int { return number(a.ID) - number(b.ID) })
 	return all, nil
+}
+
+// recording reads that of an incident, which may be compressed.
+func (s Set) recording(id string) (rec *recording.Recording, err error) {
+	path := s.path(id, recordingFile)
+	packed, err := os.Open(path + packedSuffix)
+	if errors.Is(err, os.ErrNotExist) {
+		return recording.Open(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer packed.Close()
+	z, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	defer z.Close()
+	dir, err := os.MkdirTemp("", "slowpath-benchmark-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path = filepath.Join(dir, recordingFile)
+	err = outfile.Write(path, func(w io.Writer) error {
+		n, err := io.Copy(w, io.LimitReader(z, mostFile+1))
+		if err == nil && n > mostFile {
+			err = fmt.Errorf("%s is longer than %s", packed.Name(), format.Bytes(mostFile))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return recording.Open(path)
 }
 
 // number is that of an incident: its seed.

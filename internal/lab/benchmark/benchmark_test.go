@@ -73,7 +73,7 @@ func TestGrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id, run := range map[string]random.Run{
-		"1": {Seed: 1, Truth: []random.Truth{{Cause: "slow-command", Share: 0.8}}},
+		"1": {Seed: 1, Truth: []random.Truth{{Cause: "slow-command", Share: 0.8, Culprit: "report"}}},
 		"2": {Seed: 2, Truth: []random.Truth{{Cause: "healthy"}}},
 	} {
 		for _, dir := range []string{s.path(id), s.path(truthDir)} {
@@ -91,8 +91,7 @@ func TestGrade(t *testing.T) {
 	var lines bytes.Buffer
 	if err := WriteAnswers(&lines, []Answer{
 		{Schema: AnswerSchema, Tool: "right", Incident: "1", Causes: []AnswerCause{{
-			Cause: "slow-command",
-			Share: 0.75,
+			Cause: "slow-command", Share: 0.75, Culprit: "report",
 		}}},
 		{Schema: AnswerSchema, Tool: "right", Incident: "2", Healthy: true},
 		{Schema: AnswerSchema, Tool: "wrong", Incident: "2", Causes: []AnswerCause{{Cause: "rtt-floor", Share: 1}}},
@@ -109,7 +108,7 @@ func TestGrade(t *testing.T) {
 	}
 	right, wrong := r.Tools[0], r.Tools[1]
 	if right.Tool != "right" || right.Figures.FirstNamed.Count != 1 || right.Figures.HealthyWrong.Count != 0 ||
-		right.Figures.ShareClose.Count != 1 {
+		right.Figures.ShareClose.Count != 1 || right.Figures.CulpritNamed.Count != 1 {
 		t.Errorf("%+v", right)
 	}
 	if wrong.Answered != 1 || wrong.Figures.FirstNamed.Of != 1 || wrong.Figures.HealthyWrong.Count != 1 {

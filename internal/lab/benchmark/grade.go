@@ -85,6 +85,7 @@ func (a Answer) findings() (out []random.Finding) {
 	for _, c := range a.Causes {
 		out = append(out, random.Finding{
 			Cause: c.Cause, Share: c.Share, Confidence: c.Confidence, Because: c.Because,
+			Culprits: []string{c.Culprit},
 		})
 	}
 	return out
@@ -92,12 +93,12 @@ func (a Answer) findings() (out []random.Finding) {
 
 // Table prints the report.
 func (r Report) Table(w io.Writer) {
-	fmt.Fprintf(w, "%-16s %12s %12s %16s %14s\n", "tool", "first true", "causes named", "healthy, wrong",
-		"shares close")
+	const line = "%-16s %11s %13s %15s %13s %8s\n"
+	fmt.Fprintf(w, line, "tool", "first true", "causes named", "healthy, wrong", "shares close", "culprit")
 	for _, g := range r.Tools {
 		f := g.Figures
-		fmt.Fprintf(w, "%-16s %12s %12s %16s %14s\n", g.Tool, of(f.FirstNamed), of(f.Named), of(f.HealthyWrong),
-			of(f.ShareClose))
+		fmt.Fprintf(w, line, g.Tool, of(f.FirstNamed), of(f.Named), of(f.HealthyWrong), of(f.ShareClose),
+			of(f.CulpritNamed))
 	}
 }
 

@@ -93,7 +93,7 @@ func costs(faults []Fault, trials []Trial, workers int) []Cost {
 			Busy: busy(cost.Shift, trials, workers),
 		}
 		c.Noticed = cause != scenario.HealthyCause && (c.Late >= noticedLate || c.Long >= noticedLong ||
-			c.Busy >= noticedBusy)
+			c.Busy >= noticedBusy && !(len(faults) > 0 && faults[i].kind().Distance))
 		out = append(out, c)
 	}
 	return out

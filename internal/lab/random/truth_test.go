@@ -154,19 +154,24 @@ func TestCountSlices(t *testing.T) {
 
 // TestNoticed: what nobody notices is not the truth, however sure it is, and a finding of it is not wrong either.
 func TestNoticed(t *testing.T) {
-	faults := []Fault{{Cause: "short-lived-connections"}}
+	much := func(set int) float64 { return 1 + 3*float64(set) }
+	const churn = "short-lived-connections"
 	for name, c := range map[string]struct {
+		cause   string
 		took    func(set int) float64 // ms
 		late    int                   // slices of a trial with the fault
 		hurts   bool
 		noticed bool
 	}{
-		"a little, always":  {func(set int) float64 { return 0.3 + 0.1*float64(set) }, 0, true, false},
-		"much, always":      {func(set int) float64 { return 1 + 3*float64(set) }, 0, true, true},
-		"one in 50 is late": {func(int) float64 { return 0.3 }, 2, true, true},
-		"nothing":           {func(int) float64 { return 0.3 }, 0, false, false},
+		"a little, always":  {churn, func(set int) float64 { return 0.3 + 0.1*float64(set) }, 0, true, false},
+		"much, always":      {churn, much, 0, true, true},
+		"one in 50 is late": {churn, func(int) float64 { return 0.3 }, 2, true, true},
+		"nothing":           {churn, func(int) float64 { return 0.3 }, 0, false, false},
+		"a longer path":     {"rtt-floor", much, 0, true, false},
+		"a much longer one": {"rtt-floor", much, 2, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			faults := []Fault{{Name: c.cause, Cause: c.cause}}
 			trials := trialsOf(1, 1, c.took)
 			for i := range trials {
 				trials[i].LateSlices = c.late * trials[i].mask
@@ -181,10 +186,10 @@ func TestNoticed(t *testing.T) {
 			if cost.Hurts != c.hurts || cost.Noticed != c.noticed || r.Healthy() == c.noticed {
 				t.Errorf("%+v, healthy %v", cost, r.Healthy())
 			}
-			if open := r.isOpen("short-lived-connections"); open != (c.hurts && !c.noticed) {
+			if open := r.isOpen(c.cause); open != (c.hurts && !c.noticed) {
 				t.Errorf("open: %v", open)
 			}
-			if r.Watch.Late = 0; r.isOpen("short-lived-connections") != c.hurts {
+			if r.Watch.Late = 0; r.isOpen(c.cause) != c.hurts {
 				t.Errorf("what nobody noticed in the recording is not open")
 			}
 		})

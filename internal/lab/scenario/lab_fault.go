@@ -23,6 +23,9 @@ type Fault struct {
 	Needs Needs
 	// Calls: it consists of calls, whose own time nobody measures. It can hurt their callers alone.
 	Calls bool
+	// Distance: every call takes longer by the same time. It is noticed only where calls are late: what makes a path of
+	// 3 ms sick where the server of a healthy one is 3 ms away cannot be seen by anybody.
+	Distance bool
 	// Culprit is the CLIENT SETNAME of who makes its calls; empty: it is nobody's, or no load's.
 	Culprit string
 	// Trial is how long its trials are at least, and Lasts how long callers still wait when it has been switched off.

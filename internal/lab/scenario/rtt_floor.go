@@ -35,10 +35,11 @@ var rttFloor = Scenario{
 
 // distance lets all replies come later.
 var distance = Fault{
-	Name:  "rtt-floor",
-	Cause: "rtt-floor",
-	Needs: Needs{Topologies: []Topology{Proxied}},
-	Draw:  func(r *rand.Rand) Strength { return Strength{"delay_ms": between(r, 0.1, 15)} },
+	Name:     "rtt-floor",
+	Cause:    "rtt-floor",
+	Distance: true,
+	Needs:    Needs{Topologies: []Topology{Proxied}},
+	Draw:     func(r *rand.Rand) Strength { return Strength{"delay_ms": between(r, 0.1, 15)} },
 	On: func(_ context.Context, l *Lab, st *Stage, s Strength) error {
 		st.changePath(l, func(now *fault.Path) { now.ReplyDelay += s.millis("delay_ms") },
 			func(now *fault.Path) { now.ReplyDelay -= s.millis("delay_ms") })

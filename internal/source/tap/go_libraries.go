@@ -32,7 +32,7 @@ func goRedis(path string) goLibrary {
 	return goLibrary{
 		path: path,
 		enter: [][]string{
-			{".(*baseClient).processStartingAt", ".(*baseClient).process"},
+			{".(*baseClient).processStartingAt", ".(*baseClient).process", ".(*baseClient).defaultProcess"},
 			{".(*baseClient).generalProcessPipelineFrom", ".(*baseClient).generalProcessPipeline"},
 		},
 		waits:   path + "/internal/pool.(*ConnPool).waitTurn",
@@ -47,6 +47,8 @@ var goLibraries = []goLibrary{
 	goRedis("github.com/redis/go-redis/v9"),
 	goRedis("github.com/go-redis/redis/v9"),
 	goRedis("github.com/go-redis/redis/v8"),
+	goRedis("github.com/go-redis/redis/v7"),
+	goRedis("github.com/go-redis/redis"),
 	{
 		path:    "github.com/gomodule/redigo/redis",
 		enter:   [][]string{{".(*activeConn).Do"}, {".(*activeConn).DoWithTimeout"}},
@@ -70,6 +72,17 @@ var goLibraries = []goLibrary{
 	},
 }
 
+// goLocks are the functions of Go's runtime by which goroutines wait for a sync.Mutex or sync.RWMutex that is not free.
+// They end in goWaits, which has the goroutine sleep by the first of goSleeps that a program has.
+var (
+	goLocks = []string{
+		"internal/sync.runtime_SemacquireMutex", "sync.runtime_SemacquireMutex", "sync.runtime_SemacquireRWMutex",
+		"sync.runtime_SemacquireRWMutexR",
+	}
+	goWaits  = "runtime.semacquire1"
+	goSleeps = []string{"runtime.goparkunlock", "runtime.gopark"}
+)
+
 // Bounds of Go programs, which can be made to say anything.
 const (
 	maxGoFunctions  = 128 << 20 // bytes of the table of functions
@@ -86,65 +99,101 @@ var (
 	errGoCode      = errors.New("its code is not what the Go compiler makes of this function")
 )
 
-// goPlaces are where the client libraries in a Go program are hooked: offsets in its file, and cookies.
-func goPlaces(f *elf.File) (o link.UprobeMultiOptions, err error) {
-	functions, err := goFunctions(f)
-	if err != nil {
-		return o, err
-	}
-	for _, l := range goLibraries {
-		if err := l.places(f, functions, &o); err != nil {
-			return o, err
-		}
-	}
-	if len(o.Addresses) == 0 {
-		return o, errNoGoLibrary
-	}
-	return o, nil
+// goHooks are where functions of a Go program are hooked: offsets in its file, and cookies.
+type goHooks struct {
+	file      *elf.File
+	functions map[string]goFunction
+	at        link.UprobeMultiOptions
 }
 
-// places adds those of one library.
-func (l goLibrary) places(f *elf.File, functions map[string]goFunction, o *link.UprobeMultiOptions) error {
-	first := func(names []string) (fn goFunction, name string) {
-		for _, name := range names {
-			if fn, ok := functions[l.path+name]; ok {
-				return fn, l.path + name
-			}
-		}
-		return fn, ""
+// goPlaces are where the client libraries in a Go program are hooked, and where its goroutines wait for locks. Without
+// the latter lockErr says why.
+func goPlaces(f *elf.File) (calls, locks link.UprobeMultiOptions, lockErr, err error) {
+	functions, err := goFunctions(f)
+	if err != nil {
+		return calls, locks, nil, err
 	}
-	type finder func(machine elf.Machine, code []byte) (at int, ok bool)
-	add := func(hook kernelGoHook, fn goFunction, name string, find finder) error {
-		code, at, err := fn.code(f)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+	h := goHooks{file: f, functions: functions}
+	for _, l := range goLibraries {
+		if err := h.addLibrary(l); err != nil {
+			return calls, locks, nil, err
 		}
-		place, ok := find(f.Machine, code)
-		if !ok {
-			return fmt.Errorf("%s: %w", name, errGoCode)
-		}
-		o.Addresses, o.Cookies = append(o.Addresses, at+uint64(place)), append(o.Cookies, uint64(hook))
-		return nil
 	}
-	for _, h := range []struct {
+	if len(h.at.Addresses) == 0 {
+		return calls, locks, nil, errNoGoLibrary
+	}
+	l := goHooks{file: f, functions: functions}
+	lockErr = l.addLocks()
+	return h.at, l.at, lockErr, nil
+}
+
+// add adds a place in a function.
+func (h *goHooks) add(hook kernelGoHook, name string, find func(elf.Machine, []byte) (at int, ok bool)) error {
+	code, at, err := h.functions[name].code(h.file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	place, ok := find(h.file.Machine, code)
+	if !ok {
+		return fmt.Errorf("%s: %w", name, errGoCode)
+	}
+	h.at.Addresses = append(h.at.Addresses, at+uint64(place))
+	h.at.Cookies = append(h.at.Cookies, uint64(hook))
+	return nil
+}
+
+// addReturn adds where a function goes on after it has called another one.
+func (h *goHooks) addReturn(hook kernelGoHook, name, callee string) error {
+	return h.add(hook, name, func(machine elf.Machine, code []byte) (int, bool) {
+		return jumpAfterCall(machine, code, int64(h.functions[callee].entry)-int64(h.functions[name].entry))
+	})
+}
+
+// first is the first of some functions that the program has; empty: it has none of them.
+func (h *goHooks) first(path string, names []string) string {
+	for _, name := range names {
+		if _, ok := h.functions[path+name]; ok {
+			return path + name
+		}
+	}
+	return ""
+}
+
+// addLocks adds the waits for locks.
+func (h *goHooks) addLocks() error {
+	for _, name := range goLocks {
+		if _, ok := h.functions[name]; !ok {
+			continue
+		}
+		if err := h.add(kernelGoHookGO_LOCK, name, stackCheck); err != nil {
+			return err
+		}
+	}
+	if len(h.at.Addresses) == 0 {
+		return nil // nothing in it has such a lock
+	}
+	return h.addReturn(kernelGoHookGO_WOKEN, goWaits, h.first("", goSleeps))
+}
+
+// addLibrary adds the functions of one library.
+func (h *goHooks) addLibrary(l goLibrary) error {
+	for _, of := range []struct {
 		hook      kernelGoHook
 		functions [][]string
 	}{{kernelGoHookGO_ENTER, l.enter}, {kernelGoHookGO_TAKE, l.take}} {
-		for _, names := range h.functions {
-			fn, name := first(names)
+		for _, names := range of.functions {
+			name := h.first(l.path, names)
 			if name == "" {
 				continue
 			}
-			if err := add(h.hook, fn, name, stackCheck); err != nil {
+			if err := h.add(of.hook, name, stackCheck); err != nil {
 				return err
 			}
 		}
 	}
-	waits, has := functions[l.waits]
-	if fn, name := first(l.waiters); has && name != "" {
-		return add(kernelGoHookGO_GOT, fn, name, func(machine elf.Machine, code []byte) (int, bool) {
-			return jumpAfterCall(machine, code, int64(waits.entry)-int64(fn.entry))
-		})
+	_, has := h.functions[l.waits]
+	if name := h.first(l.path, l.waiters); has && name != "" {
+		return h.addReturn(kernelGoHookGO_GOT, name, l.waits)
 	}
 	return nil
 }
@@ -177,7 +226,10 @@ func functionsIn(pclntab []byte) (map[string]goFunction, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoGoTable, err)
 	}
-	wanted := map[string]bool{}
+	wanted := map[string]bool{goWaits: true}
+	for _, name := range slices.Concat(goLocks, goSleeps) {
+		wanted[name] = true
+	}
 	for _, l := range goLibraries {
 		for _, name := range slices.Concat(slices.Concat(l.enter...), slices.Concat(l.take...), l.waiters) {
 			wanted[l.path+name] = true

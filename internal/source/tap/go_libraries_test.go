@@ -82,3 +82,32 @@ func TestCodeThatIsNotHooked(t *testing.T) {
 		t.Errorf("hooked at %d", at)
 	}
 }
+
+// TestPlacesOfLocks: locks are found in what this compiler makes of its runtime.
+func TestPlacesOfLocks(t *testing.T) {
+	own, err := elf.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	functions, err := goFunctions(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := goHooks{file: own, functions: functions}
+	if err := h.addLocks(); err != nil {
+		t.Fatal(err)
+	}
+	waits, woken := 0, 0
+	for _, hook := range h.at.Cookies {
+		switch kernelGoHook(hook) {
+		case kernelGoHookGO_LOCK:
+			waits++
+		case kernelGoHookGO_WOKEN:
+			woken++
+		}
+	}
+	if waits < 2 || woken != 1 { // of sync.Mutex and sync.RWMutex
+		t.Errorf("%d places where goroutines wait for a lock, %d where they are woken", waits, woken)
+	}
+}

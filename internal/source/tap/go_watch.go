@@ -20,6 +20,7 @@ type goWatch struct {
 	processes *ebpf.Map     // of kernelGoProcess
 	hooked    *ebpf.Variable
 	links     map[uint32][]link.Link // by process
+	locks     map[uint32][]link.Link // of its waits for locks
 	since     map[uint32]int64       // when it was hooked, of those that are
 	hits      map[uint32]uint64      // up to the last look,
 	lookedNs  int64                  // and when that was
@@ -37,47 +38,53 @@ func newGoWatch(coll *ebpf.Collection) goWatch {
 	return goWatch{
 		program: coll.Programs[kernelProgOnGoFunction], processes: coll.Maps[kernelMapGoProcesses],
 		hooked: coll.Variables[kernelVarGoHooked], links: map[uint32][]link.Link{},
-		since: map[uint32]int64{}, hits: map[uint32]uint64{},
+		locks: map[uint32][]link.Link{}, since: map[uint32]int64{}, hits: map[uint32]uint64{},
 		reported: map[string]bool{},
 	}
 }
 
 var errTooManyGo = fmt.Errorf("too many other Go programs make calls (%d are hooked)", maxGoProcesses)
 
-// hook hooks a Go program whose file this is. name is one that stays its name.
-func (w *goWatch) hook(pid uint32, f *elf.File, name string, now int64) error {
+// hook hooks a Go program whose file this is. name is one that stays its name. noLocks is why its waits for locks are
+// not hooked.
+func (w *goWatch) hook(pid uint32, f *elf.File, name string, now int64) (noLocks, err error) {
 	if w.program == nil || w.links[pid] != nil {
-		return nil
+		return nil, nil
 	}
 	if len(w.links) >= maxGoProcesses {
-		return errTooManyGo
+		return nil, errTooManyGo
 	}
-	o, err := goPlaces(f)
+	calls, locks, noLocks, err := goPlaces(f)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ex, err := link.OpenExecutable(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := w.processes.Put(pid, kernelGoProcess{}); err != nil {
-		return fmt.Errorf("naming it to the programs: %w", err)
+		return nil, fmt.Errorf("naming it to the programs: %w", err)
 	}
-	o.PID, w.since[pid] = pid, now
-	w.links[pid], err = w.attach(ex, &o)
+	w.since[pid] = now
+	w.links[pid], err = w.attach(ex, pid, calls)
 	if err == nil {
 		err = w.hooked.Set(uint32(1))
 	}
 	if err != nil {
 		w.drop(pid)
+		return nil, err
 	}
-	return err
+	if noLocks == nil && len(locks.Addresses) > 0 {
+		w.locks[pid], noLocks = w.attach(ex, pid, locks)
+	}
+	return noLocks, nil
 }
 
 // attach hooks all places.
-func (w *goWatch) attach(ex *link.Executable, o *link.UprobeMultiOptions) (links []link.Link, err error) {
+func (w *goWatch) attach(ex *link.Executable, pid uint32, o link.UprobeMultiOptions) (links []link.Link, err error) {
+	o.PID = pid
 	if HooksLater() {
-		l, err := ex.UprobeMulti(nil, w.program, o)
+		l, err := ex.UprobeMulti(nil, w.program, &o)
 		if err != nil {
 			return nil, err
 		}
@@ -101,14 +108,24 @@ func (w *goWatch) drop(pid uint32) {
 		return
 	}
 	_ = closeAll(w.links[pid]) // there is nothing to detach from any more, or nothing else to be done
+	w.dropLocks(pid)
 	delete(w.links, pid)
 	delete(w.since, pid)
 	delete(w.hits, pid)
 	_ = w.processes.Delete(pid)
 }
 
+// dropLocks reports whether waits for locks of a process were hooked. They are not any more.
+func (w *goWatch) dropLocks(pid uint32) bool {
+	_, hooked := w.locks[pid]
+	_ = closeAll(w.locks[pid])
+	delete(w.locks, pid)
+	return hooked
+}
+
 func (w *goWatch) Close() error {
-	return closeAll(slices.Concat(slices.Collect(maps.Values(w.links))...))
+	all := slices.AppendSeq(slices.Collect(maps.Values(w.links)), maps.Values(w.locks))
+	return closeAll(slices.Concat(all...))
 }
 
 func (w *goWatch) read(pid uint32) (p kernelGoProcess, err error) {
@@ -139,10 +156,13 @@ func (w *goWatch) cost(now int64) map[uint32]float64 {
 // are those on the wire.
 func (t *Tap) watchGo(pid uint32, f *elf.File, name string) {
 	t.ends.watch(pid)
-	err := t.goPrograms.hook(pid, f, name, t.Clock.Now())
+	noLocks, err := t.goPrograms.hook(pid, f, name, t.Clock.Now())
 	if err != nil && !errors.Is(err, errNoGoLibrary) {
-		t.notSeenOfGo(pid, firstLine(err), "a program built by Go 1.17 or newer, with one of the client libraries "+
-			"go-redis, redigo and rueidis")
+		t.notSeenOfGo(pid, callsOfGo, firstLine(err), "a program built by Go 1.17 or newer, with one of the client "+
+			"libraries go-redis, redigo and rueidis")
+	}
+	if noLocks != nil {
+		t.notSeenOfGo(pid, locksOfGo, firstLine(noLocks), "")
 	}
 }
 
@@ -152,10 +172,15 @@ func (t *Tap) dropGo(pid uint32) {
 	t.goPrograms.drop(pid)
 }
 
-// notSeenOfGo records that what the goroutines of a process wait for is not known.
-func (t *Tap) notSeenOfGo(pid uint32, why, enable string) {
-	p := t.recorder.process(pid)
-	what := "what calls of " + p.String() + " wait for before they are sent"
+// What may not be seen of a Go program.
+const (
+	callsOfGo = "what calls of %s wait for before they are sent"
+	locksOfGo = "for which locks goroutines of %s wait"
+)
+
+// notSeenOfGo records what is not known of a process.
+func (t *Tap) notSeenOfGo(pid uint32, unknown, why, enable string) {
+	what := fmt.Sprintf(unknown, t.recorder.process(pid))
 	if w := &t.goPrograms; w.reported[what] || len(w.reported) >= maxPlaintexts {
 		return
 	}
@@ -171,19 +196,23 @@ func (t *Tap) notByLibrary() {
 		if p, err := t.goPrograms.read(pid); err == nil && p.Others >= some && p.Others > p.Calls {
 			why := "%d of %d calls were not made by the functions of its client library that are hooked, or by " +
 				"another goroutine than the one that called them"
-			t.notSeenOfGo(pid, fmt.Sprintf(why, p.Others, p.Others+p.Calls), "")
+			t.notSeenOfGo(pid, callsOfGo, fmt.Sprintf(why, p.Others, p.Others+p.Calls), "")
 		}
 	}
 }
 
-// holdGoBudget takes the hooks off programs while all of them cost more than the budget.
+// holdGoBudget takes the hooks off programs while all of them cost more than the budget, first off their locks.
 func (t *Tap) holdGoBudget() {
 	t.notByLibrary()
 	cost := t.goPrograms.cost(t.Clock.Now())
 	for _, pid := range tooExpensive(cost, t.Budget) {
-		t.dropGo(pid)
-		t.notSeenOfGo(pid, fmt.Sprintf("hooks of its client library would take %.1f %% of a core, and the budget "+
-			"is %.1f %%", cost[pid]*100, t.Budget*100), "a larger --tap-budget")
+		unknown, hooks := locksOfGo, "its client library and its locks"
+		if !t.goPrograms.dropLocks(pid) {
+			t.dropGo(pid)
+			unknown, hooks = callsOfGo, "its client library"
+		}
+		t.notSeenOfGo(pid, unknown, fmt.Sprintf("hooks of %s would take %.1f %% of a core, and the budget is %.1f %%",
+			hooks, cost[pid]*100, t.Budget*100), "a larger --tap-budget")
 	}
 }
 

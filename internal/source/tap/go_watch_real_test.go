@@ -27,7 +27,9 @@ func TestGoroutinesWaitForThePool(t *testing.T) {
 		t.Fatal(err)
 	}
 	const callers = 16
-	for _, name := range []clients.Name{clients.GoRedis8, clients.GoRedis9, clients.Redigo, clients.Rueidis} {
+	for _, name := range []clients.Name{
+		clients.GoRedis6, clients.GoRedis8, clients.GoRedis9, clients.Redigo, clients.Rueidis,
+	} {
 		program, err := cache.Get(t.Context(), name, t.Output())
 		if errors.Is(err, clients.ErrTool) || errors.Is(err, clients.ErrRegistry) {
 			t.Skip(err)
@@ -89,6 +91,41 @@ func TestGoroutinesWaitForThePool(t *testing.T) {
 	}
 }
 
+// TestGoroutinesWaitForLock: a lock of the program that goroutines take before they call, and that another one holds.
+func TestGoroutinesWaitForLock(t *testing.T) {
+	needs.Real(t, needs.BPF, needs.RedisServer)
+	cache, err := clients.OpenCache("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []clients.Name{clients.GoRedis6, clients.GoRedis8, clients.GoRedis9, clients.Redigo} {
+		t.Run(string(name), func(t *testing.T) {
+			program, err := cache.Get(t.Context(), name, t.Output())
+			if errors.Is(err, clients.ErrTool) || errors.Is(err, clients.ErrRegistry) {
+				t.Skip(err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := serverAt(t, onePort(t, 1))
+			w := watchTaped(t, Options{Nodes: []Node{n}, Slow: 20 * time.Millisecond})
+			_, err = program.Run(t.Context(), t.TempDir(), clients.Options{
+				Addresses: []string{n.Address}, Workers: 8, PoolSize: 8, MaxIdle: 8, Keys: 10, Rate: 400,
+				Commands: []clients.Command{{Args: []string{"GET", "{n}"}}}, Duration: 2 * time.Second,
+				LockEvery: 50 * time.Millisecond, LockFor: 100 * time.Millisecond,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.stop(t)
+			w.rec.Index()
+			if ns, _ := waitsBefore(w.rec, recording.App, recording.LockWait); ns == 0 {
+				t.Error("no call waited for the lock")
+			}
+		})
+	}
+}
+
 //go:noinline
 func hooked(n int) int {
 	var used [4096]byte
@@ -134,8 +171,8 @@ func TestHookOfGoFunction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	links, err := w.attach(ex, &link.UprobeMultiOptions{
-		PID: pid, Addresses: []uint64{offset + uint64(place)}, Cookies: []uint64{uint64(kernelGoHookGO_ENTER)},
+	links, err := w.attach(ex, pid, link.UprobeMultiOptions{
+		Addresses: []uint64{offset + uint64(place)}, Cookies: []uint64{uint64(kernelGoHookGO_ENTER)},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -610,6 +610,8 @@ const (
 	kernelGoHookGO_ENTER kernelGoHook = 1
 	kernelGoHookGO_TAKE  kernelGoHook = 2
 	kernelGoHookGO_GOT   kernelGoHook = 3
+	kernelGoHookGO_LOCK  kernelGoHook = 4
+	kernelGoHookGO_WOKEN kernelGoHook = 5
 )
 
 type kernelGoKey struct {
@@ -625,6 +627,9 @@ type kernelGoOperation struct {
 	Got      uint64
 	Answered uint64
 	Takes    uint64
+	Asked    uint64
+	Locked   uint64
+	Waits    uint64
 }
 
 type kernelGoProcess struct {
@@ -770,6 +775,7 @@ type kernelOperationEvent struct {
 	From      uint64
 	To        uint64
 	Got       uint64
+	Locked    uint64
 	LoopAwake uint64
 	Call      kernelLastCall
 	LoopComm  [16]uint8

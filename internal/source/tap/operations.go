@@ -58,8 +58,10 @@ func (r *recorder) operation(e *kernelOperationEvent) {
 	c.StartNs = min(max(r.time(e.Call.From), c.IntendedNs), c.EndNs)
 	read := min(max(r.time(e.Call.To), c.StartNs), c.EndNs)
 	if e.LoopTid == 0 {
-		got := min(max(r.time(e.Got), c.IntendedNs), c.StartNs)
-		segs := add(nil, recording.App, recording.PoolWait, c.IntendedNs, got)
+		ready := min(max(r.time(e.Locked), c.IntendedNs), c.StartNs)
+		got := min(max(r.time(e.Got), ready), c.StartNs)
+		segs := add(nil, recording.App, recording.LockWait, c.IntendedNs, ready)
+		segs = add(segs, recording.App, recording.PoolWait, ready, got)
 		locked := max(read-int64(e.Call.LockedNs), got)
 		segs = add(segs, recording.Nobody, recording.Unexplained, got, locked)
 		segs = add(segs, recording.Client, recording.OffCPU, locked, c.EndNs)

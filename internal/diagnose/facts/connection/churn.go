@@ -17,6 +17,9 @@ type Churn struct {
 	// AppCallsPerConn is the median number of calls of the application on such a connection, as the tap saw
 	// them; 0 where it did not.
 	AppCallsPerConn float64
+	// Greets says that most of them sent HELLO, AUTH or CLIENT SETINFO first, where the tap did not see how long that
+	// took: OpeningNs has the round trip that it takes at least.
+	Greets bool
 }
 
 // manyChurn is the rate of connections per second from which some callers must open one for each few commands, unless
@@ -75,5 +78,10 @@ func findChurn(n *facts.Node) Churn {
 		c.AppCallsPerConn = float64(caller.PercentilesOf(closed, (*caller.Conn).AppCalls).Median)
 	}
 	c.ConnectionCost = ConnectionCostOf(n)
+	greetings := max(n.Growth(series.CommandCalls("hello"))-own.Fresh, n.Growth(series.CommandCalls("auth")),
+		n.Growth(series.CommandCalls("client|setinfo")))
+	if c.Greets = len(closed) == 0 && gone > 0 && greetings >= degree.Most*gone; c.Greets {
+		c.OpeningNs += c.CallNs
+	}
 	return c
 }

@@ -379,6 +379,7 @@ static __noinline int helps(struct thread *loop, struct thread *t, u64 now)
 	struct caller *c = &t->caller;
 	struct last_call *call = &loop->caller.last;
 	u64 since = t->since, from = call->from > since ? call->from : since;
+	u64 awake = call->from >= loop->caller.events ? loop->caller.events : loop->caller.awake;
 	u32 tgid = t->tgid;
 	if (since > call->from + (call->to - call->from) / 2)
 		return 0; /* it may have waited for an interpreter's lock */
@@ -391,6 +392,12 @@ static __noinline int helps(struct thread *loop, struct thread *t, u64 now)
 		c->waits.ns[FOR_LOOP] -= call->to - from;
 	}
 	called(c, call->print, call->op);
+	/* The loop had nothing to do, and was not asked by this thread: until then it waited for something else. */
+	if (awake > since && c->asked <= c->slept_to) {
+		c->waits.ns[FOR_LOCK] += awake - since;
+		c->waits.ns[FOR_LOOP] -= awake - since;
+		since = awake;
+	}
 	if (now - since <= call->to - call->from)
 		return 0;
 	add_operation(call->op, call->to - call->from, now - since, 1);
@@ -398,7 +405,7 @@ static __noinline int helps(struct thread *loop, struct thread *t, u64 now)
 	if (!e)
 		return 0;
 	e->loop_tid = loop->tid;
-	e->loop_awake = call->from >= loop->caller.events ? loop->caller.events : loop->caller.awake;
+	e->loop_awake = awake;
 	e->call = *call;
 	bpf_get_current_comm(e->loop_comm, 16);
 	submit(e);

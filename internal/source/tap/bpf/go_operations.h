@@ -5,7 +5,7 @@
 #ifndef SLOWPATH_GO_OPERATIONS_H
 #define SLOWPATH_GO_OPERATIONS_H
 
-/* From when a goroutine has a connection to the operation that it was for. Bound: guess. */
+/* From when a goroutine has a connection, or a lock, to the operation that it was for. Bound: guess. */
 enum { GO_SOON_NS = 5000000 };
 
 static __always_inline void go_begins(struct go_operation *o, u64 hook, u64 now)
@@ -15,8 +15,24 @@ static __always_inline void go_begins(struct go_operation *o, u64 hook, u64 now)
 	o->answered = 0;
 	if (hook == GO_ENTER && has_taken)
 		return;
-	o->from = now;
+	o->from = o->asked && o->locked > o->asked && now - o->locked < GO_SOON_NS ? o->asked : now;
+	o->asked = 0;
 	o->got = 0;
+}
+
+/* go_locks: a goroutine waits for a lock. The locks within an operation are its library's. */
+static __always_inline void go_locks(struct go_operation *o, u64 hook, u64 now)
+{
+	if (o->from && !o->answered)
+		return;
+	if (hook == GO_LOCK) {
+		if (!o->asked || o->locked < o->asked || now - o->locked > min_offcpu_ns)
+			o->asked = now; /* else another goroutine was faster, and it waits again */
+		o->waits = 1;
+	} else if (o->waits) { /* else it waited for something else */
+		o->waits = 0;
+		o->locked = now;
+	}
 }
 
 SEC("uprobe.multi")
@@ -29,13 +45,15 @@ int on_go_function(struct pt_regs *ctx)
 		return 0;
 	__sync_fetch_and_add(&p->hits, 1);
 	struct go_operation *o = bpf_map_lookup_elem(&go_operations, &k);
-	if (!o && hook != GO_GOT) {
+	if (!o && (hook == GO_ENTER || hook == GO_TAKE)) {
 		bpf_map_update_elem(&go_operations, &k, &no_operation, BPF_NOEXIST);
 		o = bpf_map_lookup_elem(&go_operations, &k);
 	}
 	if (!o)
 		return 0;
-	if (hook != GO_GOT)
+	if (hook == GO_LOCK || hook == GO_WOKEN)
+		go_locks(o, hook, now);
+	else if (hook != GO_GOT)
 		go_begins(o, hook, now);
 	else if (!o->answered)
 		o->got = now;
@@ -48,7 +66,8 @@ static __always_inline void go_answered(struct conn *c, struct go_process *p, st
 {
 	u64 from = o->from, sent = c->replied_from, got = o->got;
 	u32 op = c->replied_op;
-	u64 call_ns = now - sent, waited = got > from && got <= sent ? got - from : 0;
+	u64 locked = o->locked > from && o->locked <= sent ? o->locked : 0, ready = locked ? locked : from;
+	u64 call_ns = now - sent, waited = got > ready && got <= sent ? got - ready : 0;
 	__sync_fetch_and_add(&p->calls, calls);
 	__sync_fetch_and_add(&p->calls_ns, call_ns);
 	__sync_fetch_and_add(&p->waited_ns, waited);
@@ -61,6 +80,7 @@ static __always_inline void go_answered(struct conn *c, struct go_process *p, st
 	if (!e)
 		return;
 	e->got = got <= sent ? got : 0;
+	e->locked = locked;
 	e->call.from = sent;
 	e->call.to = now;
 	e->call.op = op;

@@ -195,7 +195,9 @@ struct last_call {
 enum go_hook : u64 {
 	GO_ENTER = 1, /* a goroutine begins an operation of its client library: a call, or a pipeline; */
 	GO_TAKE,      /* it begins to get a connection for one; */
-	GO_GOT,       /* the library's pool has let it have one */
+	GO_GOT,       /* the library's pool has let it have one; */
+	GO_LOCK,      /* it waits for a lock of the program (sync.Mutex, sync.RWMutex), */
+	GO_WOKEN,     /* and has been woken: it has the lock, or waits for it again */
 };
 
 /* go_operation is the operation of a goroutine. */
@@ -204,6 +206,9 @@ struct go_operation {
 	u64 got;      /* when the pool let it have its connection; 0: not seen, */
 	u64 answered; /* and when the first reply was read; 0: not yet */
 	u64 takes;    /* so far it only gets a connection */
+	u64 asked;    /* since then its goroutine has waited for a lock, outside operations; 0: for none, */
+	u64 locked;   /* until then; or of an operation that began with that wait: its end */
+	u64 waits;    /* it waits for the lock now */
 };
 
 /* go_process is a Go program whose client library is hooked: sums since then. */
@@ -806,6 +811,7 @@ struct operation_event {
 	u32 loop_tid; /* 0: none */
 	u64 from, to; /* call.to: from then on it waited for an interpreter's lock */
 	u64 got; /* until then it waited for a connection that others used; 0: that is not known */
+	u64 locked; /* until then, before that, it waited for a lock of the program; 0: for none */
 	u64 loop_awake; /* since then that thread had events to serve, when it sent the request */
 	struct last_call call;
 	u8 loop_comm[16];
