@@ -147,9 +147,10 @@ var (
 	actors = setOf(recording.App, recording.Client, recording.Network, recording.Server, recording.Proxy,
 		recording.Nobody)
 	states = setOf(recording.PoolWait, recording.LoopWait, recording.LockWait, recording.Dial, recording.TLS,
-		recording.Handshake, recording.RunQueue, recording.Out, recording.Back, recording.Way, recording.Retransmit,
-		recording.Throttled, recording.Frozen, recording.Busy, recording.Blocked, recording.Exec, recording.Withheld,
-		recording.AckWait, recording.Forward, recording.Send, recording.Receive, recording.OffCPU, recording.Unexplained)
+		recording.Handshake, recording.RunQueue, recording.Out, recording.Back, recording.Way,
+		recording.Retransmit, recording.Throttled, recording.Frozen, recording.Busy, recording.Blocked,
+		recording.Exec, recording.Withheld, recording.AckWait, recording.Forward, recording.Send,
+		recording.Receive, recording.OffCPU, recording.Unexplained)
 )
 
 func setOf(names ...string) map[string]bool {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/hosts"
@@ -74,12 +75,16 @@ func explainClientLock(n *facts.Node) *Finding {
 // While calls of the program are slow, the holder may wait for one of them: then the lock is a consequence.
 func explainProgramLock(n *facts.Node) *Finding {
 	calling := slowSpans(n)
-	waited, longest := map[int]int64{}, map[int]int64{}
+	waited, longest, holders := map[int]int64{}, map[int]int64{}, map[lockHolder]int{}
 	l := n.ClaimOf(func(a account.Account) (times facts.StateTimes) {
 		pid := hosts.PIDOf(a.Call.Client)
 		for _, s := range a.Segments {
-			if s.State == account.LockWait {
-				times.Add(s, s.Ns()-calling[pid].OverlapNs(s.FromNs, s.ToNs))
+			if s.State != account.LockWait {
+				continue
+			}
+			if ns := s.Ns() - calling[pid].OverlapNs(s.FromNs, s.ToNs); ns > 0 {
+				times.Add(s, ns)
+				holders[lockHolder{pid, s.Culprit}]++
 			}
 		}
 		waited[pid] += times.Ns()
@@ -95,16 +100,47 @@ func explainProgramLock(n *facts.Node) *Finding {
 	c := caller.CallerByPID(n, worst)
 	f := finding(n, l)
 	f.Title = "The goroutines of " + format.Name(c.Name) + " wait for a lock of the program before they call"
+	of, times := mostOften(holders, worst)
 	f.support(recording.SourceTap, float64(l.Calls), "calls", "before %s a goroutine slept in Lock or RLock of a "+
 		"sync.Mutex or sync.RWMutex that another one held, for up to %s, and called as soon as it had it",
 		ofSlow(l.Calls, n), format.Brief(longest[worst]))
-	f.FixSteps = []remedy.Step{
-		inApplication("hold-lock-for-less", "Hold the lock for less time: nothing slow while it is held, or a lock "+
-			"for each key. Who holds it: slowpath doctor --pprof with the address of its net/http/pprof, after "+
-			"runtime.SetMutexProfileFraction(100)"),
+	where := ""
+	if of != "" {
+		f.Title += "; " + format.Name(of) + " holds it"
+		where = " in " + format.Name(of)
+		f.support(recording.SourceTap, float64(times), "calls", "before %d of them the one that held it longest gave "+
+			"it back in %s", times, format.Name(of))
 	}
-	f.See = []string{"https://pkg.go.dev/net/http/pprof"}
+	f.FixSteps = []remedy.Step{
+		inApplication("hold-lock-for-less", "Hold the lock for less time%s: nothing slow while it is held, or a lock "+
+			"for each key", where),
+	}
 	return f
+}
+
+// lockHolder is a function of a process that gave a lock back; empty: that is not known.
+type lockHolder struct {
+	pid      int
+	function string
+}
+
+// mostOften is the function that held the locks of a process before most of its calls that waited for them; empty:
+// there is none.
+func mostOften(holders map[lockHolder]int, pid int) (function string, times int) {
+	all := 0
+	for of, n := range holders {
+		if of.pid != pid {
+			continue
+		}
+		all += n
+		if n > times || n == times && of.function < function {
+			function, times = of.function, n
+		}
+	}
+	if float64(times) < degree.Most*float64(all) {
+		return "", 0
+	}
+	return function, times
 }
 
 // slowSpans are when calls of each process were slow on the wire.

@@ -81,6 +81,8 @@ var (
 	}
 	goWaits  = "runtime.semacquire1"
 	goSleeps = []string{"runtime.goparkunlock", "runtime.gopark"}
+	// goWakes is by which a goroutine gives back a lock that others wait for.
+	goWakes = "runtime.semrelease1"
 )
 
 // Bounds of Go programs, which can be made to say anything.
@@ -172,6 +174,9 @@ func (h *goHooks) addLocks() error {
 	if len(h.at.Addresses) == 0 {
 		return nil // nothing in it has such a lock
 	}
+	if err := h.add(kernelGoHookGO_UNLOCK, goWakes, stackCheck); err != nil {
+		return err
+	}
 	return h.addReturn(kernelGoHookGO_WOKEN, goWaits, h.first("", goSleeps))
 }
 
@@ -226,7 +231,7 @@ func functionsIn(pclntab []byte) (map[string]goFunction, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoGoTable, err)
 	}
-	wanted := map[string]bool{goWaits: true}
+	wanted := map[string]bool{goWaits: true, goWakes: true}
 	for _, name := range slices.Concat(goLocks, goSleeps) {
 		wanted[name] = true
 	}

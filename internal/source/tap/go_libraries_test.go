@@ -98,16 +98,19 @@ func TestPlacesOfLocks(t *testing.T) {
 	if err := h.addLocks(); err != nil {
 		t.Fatal(err)
 	}
-	waits, woken := 0, 0
+	waits, woken, given := 0, 0, 0
 	for _, hook := range h.at.Cookies {
 		switch kernelGoHook(hook) {
 		case kernelGoHookGO_LOCK:
 			waits++
 		case kernelGoHookGO_WOKEN:
 			woken++
+		case kernelGoHookGO_UNLOCK:
+			given++
 		}
 	}
-	if waits < 2 || woken != 1 { // of sync.Mutex and sync.RWMutex
-		t.Errorf("%d places where goroutines wait for a lock, %d where they are woken", waits, woken)
+	if waits < 2 || woken != 1 || given != 1 { // of sync.Mutex and sync.RWMutex
+		t.Errorf("%d places where goroutines wait for a lock, %d where they are woken, %d where it is given back",
+			waits, woken, given)
 	}
 }

@@ -9,9 +9,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+
+	"slowpath/internal/source/hostfs"
+	"slowpath/internal/source/profile/symbol"
 )
 
 // goWatch hooks the client libraries of Go programs: bpf/go_operations.h. Its zero value hooks none.
@@ -21,6 +25,7 @@ type goWatch struct {
 	hooked    *ebpf.Variable
 	links     map[uint32][]link.Link // by process
 	locks     map[uint32][]link.Link // of its waits for locks
+	functions map[uint32]*symbol.Process
 	since     map[uint32]int64       // when it was hooked, of those that are
 	hits      map[uint32]uint64      // up to the last look,
 	lookedNs  int64                  // and when that was
@@ -38,7 +43,8 @@ func newGoWatch(coll *ebpf.Collection) goWatch {
 	return goWatch{
 		program: coll.Programs[kernelProgOnGoFunction], processes: coll.Maps[kernelMapGoProcesses],
 		hooked: coll.Variables[kernelVarGoHooked], links: map[uint32][]link.Link{},
-		locks: map[uint32][]link.Link{}, since: map[uint32]int64{}, hits: map[uint32]uint64{},
+		locks: map[uint32][]link.Link{}, functions: map[uint32]*symbol.Process{},
+		since: map[uint32]int64{}, hits: map[uint32]uint64{},
 		reported: map[string]bool{},
 	}
 }
@@ -110,6 +116,7 @@ func (w *goWatch) drop(pid uint32) {
 	_ = closeAll(w.links[pid]) // there is nothing to detach from any more, or nothing else to be done
 	w.dropLocks(pid)
 	delete(w.links, pid)
+	delete(w.functions, pid)
 	delete(w.since, pid)
 	delete(w.hits, pid)
 	_ = w.processes.Delete(pid)
@@ -126,6 +133,29 @@ func (w *goWatch) dropLocks(pid uint32) bool {
 func (w *goWatch) Close() error {
 	all := slices.AppendSeq(slices.Collect(maps.Values(w.links)), maps.Values(w.locks))
 	return closeAll(slices.Concat(all...))
+}
+
+// functionIn is the innermost function of a stack that is not of Go's own locks.
+func (w *goWatch) functionIn(files hostfs.FS, pid uint32, stack []uint64) string {
+	if _, hooked := w.locks[pid]; !hooked || stack[0] == 0 {
+		return ""
+	}
+	p, known := w.functions[pid]
+	if !known {
+		p, _ = symbol.OpenProcess(files, int(pid), symbol.Files{}) // without it no function has a name
+		w.functions[pid] = p
+	}
+	for _, at := range stack {
+		if at == 0 {
+			break
+		}
+		name := p.Function(at)
+		if pkg, _, named := strings.Cut(name, "."); named && pkg != "runtime" && pkg != "sync" &&
+			pkg != "internal/sync" {
+			return name
+		}
+	}
+	return ""
 }
 
 func (w *goWatch) read(pid uint32) (p kernelGoProcess, err error) {

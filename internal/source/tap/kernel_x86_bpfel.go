@@ -607,11 +607,12 @@ type kernelFunctionEvent struct {
 type kernelGoHook uint64
 
 const (
-	kernelGoHookGO_ENTER kernelGoHook = 1
-	kernelGoHookGO_TAKE  kernelGoHook = 2
-	kernelGoHookGO_GOT   kernelGoHook = 3
-	kernelGoHookGO_LOCK  kernelGoHook = 4
-	kernelGoHookGO_WOKEN kernelGoHook = 5
+	kernelGoHookGO_ENTER  kernelGoHook = 1
+	kernelGoHookGO_TAKE   kernelGoHook = 2
+	kernelGoHookGO_GOT    kernelGoHook = 3
+	kernelGoHookGO_LOCK   kernelGoHook = 4
+	kernelGoHookGO_WOKEN  kernelGoHook = 5
+	kernelGoHookGO_UNLOCK kernelGoHook = 6
 )
 
 type kernelGoKey struct {
@@ -619,6 +620,15 @@ type kernelGoKey struct {
 	G      uint64
 	Tgid   uint32
 	Unused uint32
+}
+
+type kernelGoLock struct {
+	_        structs.HostLayout
+	Since    uint64
+	Released uint64
+	Held     uint64
+	HeldTo   uint64
+	Holder   [6]uint64
 }
 
 type kernelGoOperation struct {
@@ -630,6 +640,8 @@ type kernelGoOperation struct {
 	Asked    uint64
 	Locked   uint64
 	Waits    uint64
+	Lock     uint64
+	Holder   [6]uint64
 }
 
 type kernelGoProcess struct {
@@ -684,6 +696,7 @@ const (
 	kernelLimitERRORS       kernelLimit = 1024
 	kernelLimitFUNCTIONS    kernelLimit = 32
 	kernelLimitGO_PROCESSES kernelLimit = 32
+	kernelLimitGO_FRAMES    kernelLimit = 6
 	kernelLimitCARRY        kernelLimit = 48
 	kernelLimitWINDOW       kernelLimit = 4096
 	kernelLimitMASK         kernelLimit = 8191
@@ -776,6 +789,7 @@ type kernelOperationEvent struct {
 	To        uint64
 	Got       uint64
 	Locked    uint64
+	Holder    [6]uint64
 	LoopAwake uint64
 	Call      kernelLastCall
 	LoopComm  [16]uint8
@@ -1106,6 +1120,7 @@ const (
 	kernelMapFreePairs           = "free_pairs"
 	kernelMapFreeThreads         = "free_threads"
 	kernelMapGlobals             = "globals"
+	kernelMapGoLocks             = "go_locks"
 	kernelMapGoOperations        = "go_operations"
 	kernelMapGoProcesses         = "go_processes"
 	kernelMapHists               = "hists"
@@ -1197,6 +1212,7 @@ const (
 	kernelVarMinActivityNs       = "min_activity_ns"
 	kernelVarMinAwayNs           = "min_away_ns"
 	kernelVarMinOffcpuNs         = "min_offcpu_ns"
+	kernelVarNoLock              = "no_lock"
 	kernelVarNoOperation         = "no_operation"
 	kernelVarNoPair              = "no_pair"
 	kernelVarNoPeer              = "no_peer"
@@ -1300,6 +1316,7 @@ type kernelMapSpecs struct {
 	FreePairs    *ebpf.MapSpec `ebpf:"free_pairs"`
 	FreeThreads  *ebpf.MapSpec `ebpf:"free_threads"`
 	Globals      *ebpf.MapSpec `ebpf:"globals"`
+	GoLocks      *ebpf.MapSpec `ebpf:"go_locks"`
 	GoOperations *ebpf.MapSpec `ebpf:"go_operations"`
 	GoProcesses  *ebpf.MapSpec `ebpf:"go_processes"`
 	Hists        *ebpf.MapSpec `ebpf:"hists"`
@@ -1372,6 +1389,7 @@ type kernelVariableSpecs struct {
 	MinActivityNs       *ebpf.VariableSpec `ebpf:"min_activity_ns"`
 	MinAwayNs           *ebpf.VariableSpec `ebpf:"min_away_ns"`
 	MinOffcpuNs         *ebpf.VariableSpec `ebpf:"min_offcpu_ns"`
+	NoLock              *ebpf.VariableSpec `ebpf:"no_lock"`
 	NoOperation         *ebpf.VariableSpec `ebpf:"no_operation"`
 	NoPair              *ebpf.VariableSpec `ebpf:"no_pair"`
 	NoPeer              *ebpf.VariableSpec `ebpf:"no_peer"`
@@ -1422,6 +1440,7 @@ type kernelMaps struct {
 	FreePairs    *ebpf.Map `ebpf:"free_pairs"`
 	FreeThreads  *ebpf.Map `ebpf:"free_threads"`
 	Globals      *ebpf.Map `ebpf:"globals"`
+	GoLocks      *ebpf.Map `ebpf:"go_locks"`
 	GoOperations *ebpf.Map `ebpf:"go_operations"`
 	GoProcesses  *ebpf.Map `ebpf:"go_processes"`
 	Hists        *ebpf.Map `ebpf:"hists"`
@@ -1457,6 +1476,7 @@ func (m *kernelMaps) Close() error {
 		m.FreePairs,
 		m.FreeThreads,
 		m.Globals,
+		m.GoLocks,
 		m.GoOperations,
 		m.GoProcesses,
 		m.Hists,
@@ -1530,6 +1550,7 @@ type kernelVariables struct {
 	MinActivityNs       *ebpf.Variable `ebpf:"min_activity_ns"`
 	MinAwayNs           *ebpf.Variable `ebpf:"min_away_ns"`
 	MinOffcpuNs         *ebpf.Variable `ebpf:"min_offcpu_ns"`
+	NoLock              *ebpf.Variable `ebpf:"no_lock"`
 	NoOperation         *ebpf.Variable `ebpf:"no_operation"`
 	NoPair              *ebpf.Variable `ebpf:"no_pair"`
 	NoPeer              *ebpf.Variable `ebpf:"no_peer"`

@@ -19,6 +19,7 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
+	"slowpath/internal/source/hostfs"
 )
 
 // Tap is a running tap.
@@ -155,6 +156,11 @@ func (t *Tap) follows(nodes []Node) {
 		errors: map[kernelErrorKey]uint64{},
 	}
 	t.recorder = newRecorder(t.Options, t.time, t.opOf)
+	if files, ok := t.Files.(hostfs.FS); ok { // those of a tape are not
+		t.recorder.functionIn = func(pid uint32, stack []uint64) string {
+			return t.goPrograms.functionIn(files, pid, stack)
+		}
+	}
 }
 
 // HooksLater reports whether the kernel lets processes be hooked by who has no right but CAP_PERFMON: by links to many

@@ -61,6 +61,9 @@ func (r *recorder) operation(e *kernelOperationEvent) {
 		ready := min(max(r.time(e.Locked), c.IntendedNs), c.StartNs)
 		got := min(max(r.time(e.Got), ready), c.StartNs)
 		segs := add(nil, recording.App, recording.LockWait, c.IntendedNs, ready)
+		if len(segs) > 0 && r.functionIn != nil {
+			segs[0].Culprit = r.functionIn(e.Tgid, e.Holder[:])
+		}
 		segs = add(segs, recording.App, recording.PoolWait, ready, got)
 		locked := max(read-int64(e.Call.LockedNs), got)
 		segs = add(segs, recording.Nobody, recording.Unexplained, got, locked)

@@ -63,6 +63,9 @@ type recorder struct {
 	dialled     map[clientEnd]*dialled                   // of connections that made no call yet
 	openings    map[callOnConn][]recording.Segment       // of connections that were opened for a call
 
+	// functionIn is the function of a Go program itself in a stack; empty: that is not known.
+	functionIn func(pid uint32, stack []uint64) string
+
 	// Called when the events show that more is worth to be watched; nil: nobody wants to know.
 	onCaller       func(pid uint32)                        // a process calls that was not known
 	onUnread       func(pid uint32)                        // a client process leaves replies unread for long

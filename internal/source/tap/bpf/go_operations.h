@@ -20,8 +20,8 @@ static __always_inline void go_begins(struct go_operation *o, u64 hook, u64 now)
 	o->got = 0;
 }
 
-/* go_locks: a goroutine waits for a lock. The locks within an operation are its library's. */
-static __always_inline void go_locks(struct go_operation *o, u64 hook, u64 now)
+/* go_waits: a goroutine waits for a lock, or does not any more. The locks within an operation are its library's. */
+static __always_inline void go_waits(struct go_operation *o, u64 hook, u64 lock, u32 tgid, u64 now)
 {
 	if (o->from && !o->answered)
 		return;
@@ -29,10 +29,42 @@ static __always_inline void go_locks(struct go_operation *o, u64 hook, u64 now)
 		if (!o->asked || o->locked < o->asked || now - o->locked > min_offcpu_ns)
 			o->asked = now; /* else another goroutine was faster, and it waits again */
 		o->waits = 1;
+		o->lock = lock;
 	} else if (o->waits) { /* else it waited for something else */
 		o->waits = 0;
 		o->locked = now;
 	}
+	struct go_key k = {.g = o->lock, .tgid = tgid};
+	struct go_lock *l = bpf_map_lookup_elem(&go_locks, &k);
+	if (!l && hook == GO_LOCK) {
+		bpf_map_update_elem(&go_locks, &k, &no_lock, BPF_NOEXIST);
+		l = bpf_map_lookup_elem(&go_locks, &k);
+	}
+	if (!l)
+		return;
+	if (hook == GO_LOCK && l->since <= l->released)
+		l->since = now;
+	if (hook == GO_WOKEN && l->held_to >= o->asked)
+		__builtin_memcpy(o->holder, l->holder, sizeof(o->holder));
+	else
+		__builtin_memset(o->holder, 0, sizeof(o->holder));
+}
+
+/* go_unlocks: a goroutine gives back a lock. Who waited long waited for the one that held it longest, and not for those
+ * before it in the queue. */
+static __always_inline void go_unlocks(struct pt_regs *ctx, u32 tgid, u64 now)
+{
+	struct go_key k = {.g = REG_GO1(ctx), .tgid = tgid};
+	struct go_lock *l = bpf_map_lookup_elem(&go_locks, &k);
+	if (!l)
+		return;
+	u64 held = now - (l->since > l->released ? l->since : l->released);
+	l->released = now;
+	if (held < l->held && now - l->held_to < l->held)
+		return;
+	l->held = held;
+	l->held_to = now;
+	bpf_get_stack(ctx, l->holder, sizeof(l->holder), BPF_F_USER_STACK);
 }
 
 SEC("uprobe.multi")
@@ -45,6 +77,10 @@ int on_go_function(struct pt_regs *ctx)
 		return 0;
 	__sync_fetch_and_add(&p->hits, 1);
 	struct go_operation *o = bpf_map_lookup_elem(&go_operations, &k);
+	if (hook == GO_UNLOCK) {
+		go_unlocks(ctx, k.tgid, now);
+		return 0;
+	}
 	if (!o && (hook == GO_ENTER || hook == GO_TAKE)) {
 		bpf_map_update_elem(&go_operations, &k, &no_operation, BPF_NOEXIST);
 		o = bpf_map_lookup_elem(&go_operations, &k);
@@ -52,7 +88,7 @@ int on_go_function(struct pt_regs *ctx)
 	if (!o)
 		return 0;
 	if (hook == GO_LOCK || hook == GO_WOKEN)
-		go_locks(o, hook, now);
+		go_waits(o, hook, REG_GO1(ctx), k.tgid, now);
 	else if (hook != GO_GOT)
 		go_begins(o, hook, now);
 	else if (!o->answered)
@@ -81,6 +117,8 @@ static __always_inline void go_answered(struct conn *c, struct go_process *p, st
 		return;
 	e->got = got <= sent ? got : 0;
 	e->locked = locked;
+	if (locked)
+		__builtin_memcpy(e->holder, o->holder, sizeof(e->holder));
 	e->call.from = sent;
 	e->call.to = now;
 	e->call.op = op;

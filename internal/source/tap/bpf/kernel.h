@@ -36,7 +36,7 @@ enum {
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
-enum { BPF_F_NO_PREALLOC = 1, BPF_NOEXIST = 1 };
+enum { BPF_F_NO_PREALLOC = 1, BPF_NOEXIST = 1, BPF_F_USER_STACK = 1 << 8 };
 
 /* What a function that bpf_loop calls returns. */
 enum { MORE = 0, STOP = 1 };
@@ -241,7 +241,8 @@ struct pt_regs {
 #define REG_ARG3(r) ((r)->dx)
 #define REG_ARG4(r) ((r)->cx) /* of a function; a system call has its fourth argument elsewhere */
 #define REG_RET(r) ((r)->ax)
-#define REG_G(r) ((r)->r14) /* g of a goroutine, in code that the Go compiler made (ABIInternal) */
+#define REG_G(r) ((r)->r14) /* g of a goroutine, in code that the Go compiler made (ABIInternal), */
+#define REG_GO1(r) ((r)->ax) /* and the first argument of a function there */
 enum {
 	NR_read = 0,
 	NR_write = 1,
@@ -281,6 +282,7 @@ struct pt_regs {
 #define REG_ARG4(r) ((r)->regs[3])
 #define REG_RET(r) ((r)->regs[0])
 #define REG_G(r) ((r)->regs[28])
+#define REG_GO1(r) ((r)->regs[0])
 enum {
 	NR_read = 63,
 	NR_write = 64,

@@ -235,6 +235,14 @@ struct {
 	__type(value, struct go_operation);
 } go_operations SEC(".maps");
 
+/* locks that they wait for, with the address of the lock in place of that of g. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct go_key);
+	__type(value, struct go_lock);
+} go_locks SEC(".maps");
+
 /* Dials to ports of servers at addresses that are not watched, by socket. */
 struct dial {
 	u64 from;
@@ -288,6 +296,7 @@ struct {
 
 const struct process_waits no_waits;
 const struct go_operation no_operation;
+const struct go_lock no_lock;
 const struct peer no_peer;
 const struct sleeps no_sleeps;
 

@@ -52,7 +52,8 @@ enum limit {
 	OPS = 128,        /* commands that are told apart, for one node */
 	ERRORS = 1024,    /* kinds of error replies that are told apart, by command, end and first word */
 	FUNCTIONS = 32,   /* of the server that are hooked */
-	GO_PROCESSES = 32, /* Go programs whose client libraries are hooked at a time */
+	GO_PROCESSES = 32, /* Go programs whose client libraries are hooked at a time, */
+	GO_FRAMES = 6,    /* and functions that are known of the holder of a lock */
 	CARRY = 48,       /* bytes of a token that the next system call completes */
 	WINDOW = 4096,    /* bytes that are parsed at a time, */
 	MASK = 8191,      /* and a mask for places among them, and behind */
@@ -197,7 +198,8 @@ enum go_hook : u64 {
 	GO_TAKE,      /* it begins to get a connection for one; */
 	GO_GOT,       /* the library's pool has let it have one; */
 	GO_LOCK,      /* it waits for a lock of the program (sync.Mutex, sync.RWMutex), */
-	GO_WOKEN,     /* and has been woken: it has the lock, or waits for it again */
+	GO_WOKEN,     /* and has been woken: it has the lock, or waits for it again; */
+	GO_UNLOCK,    /* it gives a lock back that others wait for */
 };
 
 /* go_operation is the operation of a goroutine. */
@@ -208,7 +210,17 @@ struct go_operation {
 	u64 takes;    /* so far it only gets a connection */
 	u64 asked;    /* since then its goroutine has waited for a lock, outside operations; 0: for none, */
 	u64 locked;   /* until then; or of an operation that began with that wait: its end */
-	u64 waits;    /* it waits for the lock now */
+	u64 waits;    /* it waits for the lock now: */
+	u64 lock;     /* its address; */
+	u64 holder[GO_FRAMES]; /* and where another one gave it back, from the innermost function on */
+};
+
+/* go_lock is a lock that goroutines wait for which call. */
+struct go_lock {
+	u64 since;    /* one of them has waited since then. The lock was */
+	u64 released; /* given back last then, while others waited. */
+	u64 held, held_to; /* The longest time that one held it, and when that one gave it back, */
+	u64 holder[GO_FRAMES]; /* and where */
 };
 
 /* go_process is a Go program whose client library is hooked: sums since then. */
@@ -811,7 +823,8 @@ struct operation_event {
 	u32 loop_tid; /* 0: none */
 	u64 from, to; /* call.to: from then on it waited for an interpreter's lock */
 	u64 got; /* until then it waited for a connection that others used; 0: that is not known */
-	u64 locked; /* until then, before that, it waited for a lock of the program; 0: for none */
+	u64 locked; /* until then, before that, it waited for a lock of the program; 0: for none, */
+	u64 holder[GO_FRAMES]; /* which another one gave back here; 0: that is not known */
 	u64 loop_awake; /* since then that thread had events to serve, when it sent the request */
 	struct last_call call;
 	u8 loop_comm[16];

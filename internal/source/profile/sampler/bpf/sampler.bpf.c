@@ -9,7 +9,6 @@
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 enum { TARGETS = 256, KERNEL_DEPTH = 64, USER_DEPTH = 127, REGS = 33, CHUNK = 512, STACK_BYTES = 48 * CHUNK };
-enum { BPF_F_USER_STACK = 1 << 8 };
 
 enum counter {
 	C_SEEN, /* samples, */
