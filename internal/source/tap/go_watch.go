@@ -26,10 +26,10 @@ type goWatch struct {
 	links     map[uint32][]link.Link // by process
 	locks     map[uint32][]link.Link // of its waits for locks
 	functions map[uint32]*symbol.Process
-	since     map[uint32]int64       // when it was hooked, of those that are
-	hits      map[uint32]uint64      // up to the last look,
-	lookedNs  int64                  // and when that was
-	reported  map[string]bool        // blind spots
+	since     map[uint32]int64  // when it was hooked, of those that are
+	hits      map[uint32]uint64 // up to the last look,
+	lookedNs  int64             // and when that was
+	reported  map[string]bool   // blind spots
 }
 
 // maxGoProcesses are hooked at a time.

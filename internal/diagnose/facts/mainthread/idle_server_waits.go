@@ -31,8 +31,8 @@ func (w IdleServerWait) LoopIdle() bool {
 	return w.HostWatched && w.SleepShare >= degree.Most && w.WakeupsPerSecond >= 1 && w.LoggedShare < degree.Most
 }
 
-// minIdleServerWaitNs is the shortest wait that counts: shorter ones happen by accident.
-const minIdleServerWaitNs = facts.HealthyMaxNs
+// minIdleServerWaitNs is the shortest wait that counts: in shorter ones others may have had the CPU, unseen.
+const minIdleServerWaitNs = degree.Several * int64(degree.AtOnce)
 
 // stallMargin is for how long at its begin and its end a stall may let calls pass.
 func stallMargin(s facts.Span) int64 {
