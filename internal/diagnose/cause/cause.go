@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/law"
@@ -129,3 +130,8 @@ func ofSlow(calls int, n *facts.Node) string {
 
 // Needs is the evidence of a cause by tier: T0 a connection to the server, T1 the host's files, T2 the kernel.
 type Needs struct{ T0, T1, T2 string }
+
+// Shows reports whether a tier has evidence of its own, or that of one below it.
+func (n Needs) Shows(tier string) bool {
+	return tier == "T2" || tier == "T1" && n.T1 != "" || n.T0 != "" && !strings.HasPrefix(n.T0, "nothing")
+}

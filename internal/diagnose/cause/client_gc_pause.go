@@ -1,9 +1,11 @@
 package cause
 
 import (
+	"slices"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/degree"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/hosts"
@@ -26,20 +28,19 @@ func explainClientGC(n *facts.Node) *Finding {
 		}
 		return t.Collecting.OverlapNs(s.FromNs, s.ToNs)
 	})
-	if l == nil {
+	var f *Finding
+	var c *caller.Caller
+	if l != nil {
+		f = finding(n, l.Claim)
+		f.loseUnsent(n, l)
+		c = f.supportLateCalls(n, l, "while it collected garbage")
+	} else if f, c = collectsBetweenCalls(n); f == nil {
 		return nil
 	}
-	f := finding(n, l.Claim)
-	f.loseUnsent(n, l)
-	c := f.supportLateCalls(n, l, "while it collected garbage")
 	t := hosts.ProcessThreads(n.Case)[c.PID]
-	longest := int64(0)
-	for _, s := range t.Collecting {
-		longest = max(longest, s.ToNs-s.FromNs)
-	}
 	f.support(recording.SourceTap, float64(len(t.Collecting)), "collections",
 		"its runtime reported %s of at least 1 ms, %s in all, up to %s", counted(len(t.Collecting), "collection"),
-		format.Brief(t.Collecting.TotalNs()), format.Brief(longest))
+		format.Brief(t.Collecting.TotalNs()), format.Brief(longest(t.Collecting)))
 	if rss, ok := n.ProcessSeries(c.PID, series.ClientRSS).Max(); ok {
 		f.support(recording.SourceHost, rss, "bytes", "its memory is %.0f MB", rss/1e6)
 	}
@@ -49,6 +50,47 @@ func explainClientGC(n *facts.Node) *Finding {
 	}
 	f.FixSteps = collectorFix(c)
 	return f
+}
+
+// collectsBetweenCalls finds a process that stands still to collect garbage when none of its replies waits: what it
+// wants to call meanwhile is not sent. It is nil unless that is for more of the time than a healthy one's calls may be
+// slow.
+func collectsBetweenCalls(n *facts.Node) (f *Finding, most *caller.Caller) {
+	var lost, each, calls float64
+	mostLost := 0.0
+	for _, c := range caller.Callers(n) {
+		t := hosts.ProcessThreads(n.Case)[c.PID]
+		if t == nil {
+			continue
+		}
+		long := slices.DeleteFunc(slices.Clone(t.Collecting), func(s facts.Span) bool {
+			return s.ToNs-s.FromNs < n.NoticedNs()
+		})
+		if len(long) < degree.Several || float64(long.TotalNs()) <= facts.HealthyMaxShare*n.Seconds()*1e9 {
+			continue
+		}
+		wait := caller.UnsentNs(n, c, long)
+		lost, each = lost+wait, max(each, float64(longest(long)))
+		calls += float64(c.AppCalls()) * float64(long.TotalNs()) / 1e9 / n.Seconds()
+		if wait > mostLost {
+			most, mostLost = c, wait
+		}
+	}
+	if most == nil {
+		return nil, nil
+	}
+	f = &Finding{Of: n.Ledger.Calls(), Grade: Inferred}
+	f.lose(n, facts.LostWaiting, lost, int64(each))
+	f.support(recording.SourceTap, calls, "calls", "no reply waited meanwhile; but at its rate it wants to make about "+
+		"%.0f calls in that time, which are sent up to %s late", calls, format.Brief(int64(each)))
+	return f, most
+}
+
+func longest(spans facts.Spans) (ns int64) {
+	for _, s := range spans {
+		ns = max(ns, s.ToNs-s.FromNs)
+	}
+	return ns
 }
 
 // collectorFix is for the runtime of the caller, or for all where its name does not tell.

@@ -121,6 +121,7 @@ func named(t Tier) Rate        { return t.Named }
 func sure(t Tier) Rate         { return t.Calibration[len(t.Calibration)-1].Right }
 func healthyWrong(t Tier) Rate { return t.HealthyWrong }
 func shareClose(t Tier) Rate   { return t.ShareClose }
+func culpritNamed(t Tier) Rate { return t.CulpritNamed }
 
 const (
 	firstIsTrue  = "the first finding is true, of runs with a fault that costs time"
@@ -131,16 +132,17 @@ const (
 // figures are the aims.
 var figures = []figure{
 	{firstIsTrue, "T2", 0.95, false, firstNamed},
-	{"causes that cost time are named", "T2", 0.99, false, named},
-	{firstIsTrue, "T1", 0.85, false, firstNamed},
+	{"causes that cost time are named", "T2", 0.95, false, named},
+	{firstIsTrue, "T1", 0.75, false, firstNamed},
 	{firstIsTrue, "T0", 0.60, false, firstNamed},
-	{sureAreRight, "T2", 0.9, false, sure},
-	{sureAreRight, "T1", 0.9, false, sure},
-	{sureAreRight, "T0", 0.9, false, sure},
+	{sureAreRight, "T2", 0.95, false, sure},
+	{sureAreRight, "T1", 0.95, false, sure},
+	{sureAreRight, "T0", 0.95, false, sure},
 	{falseAlarm, "T2", 0.005, true, healthyWrong},
 	{falseAlarm, "T1", 0.005, true, healthyWrong},
 	{falseAlarm, "T0", 0.005, true, healthyWrong},
-	{"shares of named causes are within 10 points of what was measured", "T2", 0.9, false, shareClose},
+	{"shares of named causes are within 10 points of what was measured", "T2", 0.85, false, shareClose},
+	{"the culprit is named, of named causes that have one", "T2", 0.9, false, culpritNamed},
 }
 
 // unexplainedAim is the median of the unexplained share of the excess that T2 may have.
@@ -183,6 +185,7 @@ func (d *document) tiers(r Report) {
 		of   func(Tier) string
 	}{
 		{"first finding true", func(t Tier) string { return t.FirstNamed.long() }},
+		{"the same, where this tier has evidence of the causes", func(t Tier) string { return t.FirstShown.long() }},
 		{"causes named", func(t Tier) string { return t.Named.long() }},
 		{"healthy runs with the verdict healthy", func(t Tier) string { return t.HealthyKept.long() }},
 		{"healthy runs with a wrong finding", func(t Tier) string { return t.HealthyWrong.long() }},

@@ -2,7 +2,10 @@ package random
 
 import (
 	"math"
+	"slices"
+	"sync"
 
+	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/recording"
@@ -34,6 +37,7 @@ type Tier struct {
 	FaultRuns   int  `json:"fault_runs"`   // runs in which a fault cost the callers time
 	HealthyRuns int  `json:"healthy_runs"` // the others
 	FirstNamed  Rate `json:"first_named"`  // of fault runs: the first finding is true
+	FirstShown  Rate `json:"first_shown"`  // the same of those whose causes all have evidence at this tier
 	Named       Rate `json:"named"`        // of true causes: they are among the findings
 	HealthyKept Rate `json:"healthy_kept"` // of healthy runs: the verdict is healthy, or names what is open
 	// FalseFindings are findings that are neither true nor a consequence of what is.
@@ -148,6 +152,8 @@ func falseAlarms(runs []Run) Rate {
 type counter struct {
 	Tier
 	first, named, truths, kept, wrong, findings int
+	tier                                        string
+	shown, firstShown                           int
 	shareErrors                                 float64
 	healthyWrong, close, culprits, culprit      int
 	unexplained                                 []float64
@@ -202,11 +208,25 @@ type causeCount struct{ truths, first, named, wrong, findings int }
 func Figures(runs []Run, tool string) Tier { return tierOf(runs, tool) }
 
 func tierOf(runs []Run, name string) Tier {
-	c := &counter{causes: map[string]*causeCount{}}
+	c := &counter{tier: name, causes: map[string]*causeCount{}}
 	for i := range runs {
 		c.add(&runs[i], runs[i].Tiers[name])
 	}
-	return c.tier()
+	return c.result()
+}
+
+// evidence is what each cause needs, by its id.
+var evidence = sync.OnceValue(func() map[string]cause.Needs {
+	all := map[string]cause.Needs{}
+	for _, c := range cause.Catalogue() {
+		all[c.ID] = c.Needs
+	}
+	return all
+})
+
+// shows reports whether a tier has evidence of all causes that are true of a run.
+func shows(r *Run, tier string) bool {
+	return !slices.ContainsFunc(r.Truth, func(t Truth) bool { return !evidence()[t.Cause].Shows(tier) })
 }
 
 func (c *counter) of(cause string) *causeCount {
@@ -233,8 +253,14 @@ func (c *counter) add(r *Run, j Judgement) {
 		return
 	}
 	c.FaultRuns++
+	first := 0
 	if r.isTrue(j.First) {
-		c.first++
+		first = 1
+	}
+	c.first += first
+	if shows(r, c.tier) {
+		c.shown++
+		c.firstShown += first
 	}
 	if j.ExcessNs > 0 {
 		c.unexplained = append(c.unexplained, j.Unexplained)
@@ -288,8 +314,9 @@ func (c *counter) addFinding(f Finding) {
 	}
 }
 
-func (c *counter) tier() Tier {
+func (c *counter) result() Tier {
 	t := c.Tier
+	t.FirstShown = newRate(c.firstShown, c.shown)
 	t.FirstNamed, t.Named = newRate(c.first, c.FaultRuns), newRate(c.named, c.truths)
 	t.HealthyKept, t.FalseFindings = newRate(c.kept, c.HealthyRuns), newRate(c.wrong, c.findings)
 	t.Calibration, t.Brier = c.sure.result(c.findings)

@@ -18,8 +18,8 @@ import (
 )
 
 // collectors are runtimes that report garbage collections by probes (USDT) that are built in. Only those of clients
-// whose replies lay unread are hooked: a probe that fires costs about a microsecond, and small collections are
-// frequent.
+// whose replies lay unread, or whose event loops stalled, are hooked: a probe that fires costs about a microsecond, and
+// small collections are frequent.
 var collectors = []struct{ provider, begin, end string }{
 	{"python", "gc__start", "gc__done"},
 	{"hotspot", "gc__begin", "gc__end"},
@@ -167,7 +167,8 @@ func (t *Tap) collection(e *kernelCollectionEvent) {
 	})
 }
 
-// watchCollections hooks the runtime of a client that left a reply unread for long. The watch goes on where it cannot.
+// watchCollections hooks the runtime of a client that left a reply unread for long, or whose event loop stalled. The
+// watch goes on where it cannot.
 func (t *Tap) watchCollections(pid uint32) {
 	t.ends.watch(pid)
 	runtime, err := t.collections.hook(pid)

@@ -29,6 +29,7 @@ const (
 
 	evOperation  = kernelEventTypeEV_OPERATION
 	evNotDialled = kernelEventTypeEV_NOT_DIALLED
+	evStalled    = kernelEventTypeEV_STALLED
 
 	flagSampled = kernelCallFlagF_SAMPLED
 	flagMerged  = kernelCallFlagF_MERGED
@@ -87,6 +88,8 @@ func (t *Tap) take(raw []byte) {
 		dispatch(raw, t.recorder.operation)
 	case evNotDialled:
 		dispatch(raw, t.recorder.notDialled)
+	case evStalled:
+		dispatch(raw, t.recorder.stalled)
 	}
 }
 

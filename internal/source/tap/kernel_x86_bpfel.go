@@ -590,6 +590,7 @@ const (
 	kernelEventTypeEV_PROGRAM     kernelEventType = 12
 	kernelEventTypeEV_OPERATION   kernelEventType = 13
 	kernelEventTypeEV_NOT_DIALLED kernelEventType = 14
+	kernelEventTypeEV_STALLED     kernelEventType = 15
 )
 
 type kernelFunctionEvent struct {
@@ -977,6 +978,13 @@ type kernelSleeps struct {
 	Files  uint32
 }
 
+type kernelStalledEvent struct {
+	_      structs.HostLayout
+	Type   kernelEventType
+	Unused [3]uint8
+	Tgid   uint32
+}
+
 type kernelTcpCaState uint8
 
 const (
@@ -1199,6 +1207,7 @@ const (
 	kernelVarKeepRetransEvent    = "keep_retrans_event"
 	kernelVarKeepSleepKey        = "keep_sleep_key"
 	kernelVarKeepSleeps          = "keep_sleeps"
+	kernelVarKeepStalledEvent    = "keep_stalled_event"
 	kernelVarKeepTick            = "keep_tick"
 	kernelVarKeepTlsCookie       = "keep_tls_cookie"
 	kernelVarLeastIntervalNs     = "least_interval_ns"
@@ -1376,6 +1385,7 @@ type kernelVariableSpecs struct {
 	KeepRetransEvent    *ebpf.VariableSpec `ebpf:"keep_retrans_event"`
 	KeepSleepKey        *ebpf.VariableSpec `ebpf:"keep_sleep_key"`
 	KeepSleeps          *ebpf.VariableSpec `ebpf:"keep_sleeps"`
+	KeepStalledEvent    *ebpf.VariableSpec `ebpf:"keep_stalled_event"`
 	KeepTick            *ebpf.VariableSpec `ebpf:"keep_tick"`
 	KeepTlsCookie       *ebpf.VariableSpec `ebpf:"keep_tls_cookie"`
 	LeastIntervalNs     *ebpf.VariableSpec `ebpf:"least_interval_ns"`
@@ -1537,6 +1547,7 @@ type kernelVariables struct {
 	KeepRetransEvent    *ebpf.Variable `ebpf:"keep_retrans_event"`
 	KeepSleepKey        *ebpf.Variable `ebpf:"keep_sleep_key"`
 	KeepSleeps          *ebpf.Variable `ebpf:"keep_sleeps"`
+	KeepStalledEvent    *ebpf.Variable `ebpf:"keep_stalled_event"`
 	KeepTick            *ebpf.Variable `ebpf:"keep_tick"`
 	KeepTlsCookie       *ebpf.Variable `ebpf:"keep_tls_cookie"`
 	LeastIntervalNs     *ebpf.Variable `ebpf:"least_interval_ns"`

@@ -45,3 +45,10 @@ func (r *recorder) reader(e *kernelCallEvent) {
 		r.onUnread(e.Tgid)
 	}
 }
+
+// stalled reports a process whose event loop did something else for long: replies that came meanwhile lay unread.
+func (r *recorder) stalled(e *kernelStalledEvent) {
+	if r.onUnread != nil {
+		r.onUnread(e.Tgid)
+	}
+}

@@ -73,6 +73,16 @@ func LateReadsOf(n *facts.Node, whole bool, of func(*hosts.Threads, account.Segm
 	return l
 }
 
+// UnsentNs is about how long calls of a process waited before they were sent, in nanoseconds, if it stood still at some
+// times and none of its replies waited meanwhile.
+func UnsentNs(n *facts.Node, c *Caller, still facts.Spans) float64 {
+	unread := make([]unreadReply, len(still))
+	for i, s := range still {
+		unread[i].Span = s
+	}
+	return unsentNs(n, c, unread)
+}
+
 // unsentNs is about how long calls of a process waited before they were sent, in nanoseconds: in each time without a
 // read as many as it makes in such a time, one on each connection at most that has no call in flight, for half of it.
 func unsentNs(n *facts.Node, c *Caller, unread []unreadReply) (ns float64) {
@@ -94,7 +104,7 @@ func unsentNs(n *facts.Node, c *Caller, unread []unreadReply) (ns float64) {
 	for _, whole := range all {
 		inFlight := map[string]bool{}
 		for _, s := range unread {
-			if s.FromNs < whole.ToNs && s.ToNs > whole.FromNs {
+			if s.FromNs < whole.ToNs && s.ToNs > whole.FromNs && s.conn != "" {
 				inFlight[s.conn] = true
 			}
 		}

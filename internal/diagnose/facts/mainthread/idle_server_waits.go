@@ -32,6 +32,8 @@ func (w IdleServerWait) LoopIdle() bool {
 }
 
 // minIdleServerWaitNs is the shortest wait that counts: in shorter ones others may have had the CPU, unseen.
+// Bound: guess, several turns of other threads on a CPU (3 ms each by default); run queues of many hosts would measure
+// it.
 const minIdleServerWaitNs = degree.Several * int64(degree.AtOnce)
 
 // stallMargin is for how long at its begin and its end a stall may let calls pass.

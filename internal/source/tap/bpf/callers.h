@@ -98,15 +98,29 @@ static __always_inline enum reason reason_of(struct caller *c, struct task_struc
 	return FOR_OTHERS;
 }
 
+static __noinline int report_stall(u32 tgid)
+{
+	struct stalled_event *e = reserve(struct stalled_event);
+	if (!e)
+		return 0;
+	__builtin_memset(e, 0, sizeof(*e));
+	e->type = EV_STALLED;
+	e->tgid = tgid;
+	submit(e);
+	return 0;
+}
+
 /* acts notes that an event loop that has read replies waits for events, or reads from a socket. Whatever else is to be
  * done by it waits until then. */
-static __always_inline void acts(struct caller *c, u64 now)
+static __always_inline void acts(struct thread *t, u64 now)
 {
+	struct caller *c = &t->caller;
 	if (!c->loop || !c->last.to)
 		return;
 	u64 ns = now - c->acted;
 	if (c->acted && ns >= loop_stall_ns && !takes_turns(c)) {
-		c->waits.stalls++;
+		if (!c->waits.stalls++)
+			report_stall(t->tgid);
 		c->waits.stalls_ns += ns;
 		if (ns > c->waits.stall_max)
 			c->waits.stall_max = ns;
@@ -152,7 +166,7 @@ static __always_inline void falls_asleep(struct thread *t, struct task_struct *t
 	c->dials = c->own = 0;
 	c->away = c->loop && c->why != FOR_EVENTS;
 	if (!c->away)
-		acts(c, now);
+		acts(t, now);
 	t->syscall = call;
 	t->arg = arg;
 	if (c->away || (c->why == FOR_OTHERS && call != NR_recvfrom && call != NR_recvmsg))

@@ -97,7 +97,7 @@ static __noinline int read_peer(struct sock *sk)
 	if (!t)
 		return 0;
 	struct caller *c = &t->caller;
-	acts(c, monotonic_ns());
+	acts(t, monotonic_ns());
 	u64 ns = c->slept_to - c->slept_from;
 	struct peer_key k;
 	bool service = peer_of(sk, &k);

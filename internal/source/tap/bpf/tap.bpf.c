@@ -48,6 +48,7 @@ KEEP(struct, collection_event);
 KEEP(struct, program_event);
 KEEP(struct, operation_event);
 KEEP(struct, not_dialled_event);
+KEEP(struct, stalled_event);
 KEEP(struct, process_waits);
 KEEP(struct, go_process);
 KEEP(enum, go_hook);
@@ -327,7 +328,7 @@ static __always_inline int received(struct sock *sk, int ret, int flags)
 	struct thread *t = thread_here(c, pid_tgid, now, &slot);
 	used_by(c, t);
 	if (t && c->role == CLIENT)
-		acts(&t->caller, now);
+		acts(t, now);
 	u32 seq = tp->copied_seq;
 	if (go_hooked && c->role == CLIENT)
 		go_takes(c);

@@ -665,6 +665,7 @@ enum event_type : u8 {
 	EV_PROGRAM,
 	EV_OPERATION,
 	EV_NOT_DIALLED,
+	EV_STALLED,
 };
 
 enum call_flag : u16 {
@@ -838,6 +839,13 @@ struct not_dialled_event {
 	u32 rport;
 	u8 raddr[16];
 	u64 from, to;
+};
+
+/* stalled_event: an event loop of a process did nothing of its own for long, for the first time. */
+struct stalled_event {
+	enum event_type type;
+	u8 unused[3];
+	u32 tgid;
 };
 
 /* dns_event: a process sent a DNS query, or read its answer. */
