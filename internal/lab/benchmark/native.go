@@ -72,7 +72,8 @@ func (s server) keep(ctx context.Context, path string) error {
 			if err != nil {
 				return err
 			}
-			if _, err := fmt.Fprintf(w, "%s> %s\n%s\n", s.address, command, strings.TrimRight(said, "\n")); err != nil {
+			said = strings.TrimRight(strings.ReplaceAll(said, "\r\n", "\n"), "\n") // INFO has lines of the protocol
+			if _, err := fmt.Fprintf(w, "%s> %s\n%s\n", s.address, command, said); err != nil {
 				return err
 			}
 		}
