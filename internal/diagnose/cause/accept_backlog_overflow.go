@@ -32,7 +32,9 @@ func explainBacklog(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, n.Claim(isConnectLoss))
-	if !b.KeptSlow {
+	if late := connection.DialsOf(n).LateNs; late > 0 {
+		f.lose(n, facts.LostOpening, float64(late), connection.SYNTimeoutNs)
+	} else if !b.KeptSlow {
 		f.loseBeside(n, facts.LostOpening, shareOfDrops(n, b), connection.SYNTimeoutNs)
 	}
 	f.supportBacklog(b)

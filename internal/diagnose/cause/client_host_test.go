@@ -292,7 +292,29 @@ func TestClientLockWait(t *testing.T) {
 		},
 		{name: "asleep for another reason", rec: calls().late("").program("python3").threaded(4)},
 		{name: "an event loop", rec: calls().late(recording.LockOfProcess).program("node").threaded(1)},
+		{
+			name: "a lock of a Go program", rec: calls().locked("main.fill"), found: true,
+			title: "main.fill holds it", evidence: "gave it back in main.fill", fix: "in main.fill",
+		},
+		{name: "which nobody is known to hold", rec: calls().locked(""), found: true, fix: "less time: nothing slow"},
+		{name: "while calls were slow", rec: calls().locked("main.fill").slowCalls(30, 80*edgeMs, recording.Receive)},
+		{name: "while the program was throttled", rec: calls().locked("main.fill").waits(30, 80*edgeMs,
+			recording.KindThrottled, nil)},
 	})
+}
+
+// locked are calls before which goroutines waited for a lock that a function held.
+func (e edge) locked(holder string) edge {
+	for i := range 30 {
+		at := second + int64(i)*100*edgeMs
+		sent := at + 60*edgeMs
+		e.Call(recording.Call{
+			Source: recording.SourceTap, Conn: "127.0.0.1:4000", Op: "GET", Node: edgeNode, Slot: -1,
+			Side: recording.Client, Client: fmt.Sprintf("app[%d]", app), IntendedNs: at, StartNs: sent, EndNs: sent + 300e3,
+		}, recording.Segment{Actor: recording.App, State: recording.LockWait, FromNs: at, ToNs: sent, Culprit: holder},
+			recording.Segment{Actor: recording.Nobody, State: recording.Unexplained, FromNs: sent, ToNs: sent + 300e3})
+	}
+	return e
 }
 
 func TestClientGCPause(t *testing.T) {
@@ -307,7 +329,9 @@ func TestClientGCPause(t *testing.T) {
 		{name: "the loop computes", rec: stalls(recording.Receive).threaded(1)},
 		{name: "collections at other times", rec: stalls(recording.Receive).threaded(1).wait(recording.KindCollection,
 			8*second, 80*edgeMs, app, nil)},
-		{name: "the server was slow meanwhile", rec: newEdge("redis 7.0.15").all("GET", 2000, 300e3).waits(30,
-			80*edgeMs, recording.KindCollection, nil)},
+		{name: "between calls", rec: newEdge("redis 7.0.15").all("GET", 2000, 300e3).used(app, "app", 4000, 200, 0.1).
+			waits(30, 80*edgeMs, recording.KindCollection, nil), found: true, evidence: "sent up to 80 ms late"},
+		{name: "between calls, short ones", rec: newEdge("redis 7.0.15").all("GET", 2000, 300e3).
+			used(app, "app", 4000, 200, 0.1).waits(30, 3*edgeMs, recording.KindCollection, nil)},
 	})
 }

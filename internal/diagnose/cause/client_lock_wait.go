@@ -72,9 +72,10 @@ func explainClientLock(n *facts.Node) *Finding {
 }
 
 // explainProgramLock finds Go programs whose goroutines wait for a sync.Mutex or sync.RWMutex right before they call.
-// While calls of the program are slow, the holder may wait for one of them: then the lock is a consequence.
+// While calls of the program are slow, or its cgroup is throttled, the holder may wait for that: then the lock is a
+// consequence.
 func explainProgramLock(n *facts.Node) *Finding {
-	calling := slowSpans(n)
+	others := holderMayWait(n)
 	waited, longest, holders := map[int]int64{}, map[int]int64{}, map[lockHolder]int{}
 	l := n.ClaimOf(func(a account.Account) (times facts.StateTimes) {
 		pid := hosts.PIDOf(a.Call.Client)
@@ -82,7 +83,7 @@ func explainProgramLock(n *facts.Node) *Finding {
 			if s.State != account.LockWait {
 				continue
 			}
-			if ns := s.Ns() - calling[pid].OverlapNs(s.FromNs, s.ToNs); ns > 0 {
+			if ns := s.Ns() - others[pid].OverlapNs(s.FromNs, s.ToNs); ns > 0 {
 				times.Add(s, ns)
 				holders[lockHolder{pid, s.Culprit}]++
 			}
@@ -143,9 +144,13 @@ func mostOften(holders map[lockHolder]int, pid int) (function string, times int)
 	return function, times
 }
 
-// slowSpans are when calls of each process were slow on the wire.
-func slowSpans(n *facts.Node) map[int]facts.Spans {
+// holderMayWait are the times in which one that holds a lock of a process may wait for something else: calls of the
+// process were slow on the wire, or its cgroup was throttled.
+func holderMayWait(n *facts.Node) map[int]facts.Spans {
 	out := map[int]facts.Spans{}
+	for pid, t := range hosts.ProcessThreads(n.Case) {
+		out[pid] = slices.Clone(t.Throttled)
+	}
 	for _, a := range n.Ledger.Slow {
 		if pid := hosts.PIDOf(a.Call.Client); pid != 0 && a.ExcessNs > a.Call.StartNs-a.Call.IntendedNs {
 			out[pid] = append(out[pid], facts.Span{FromNs: a.Call.StartNs, ToNs: a.Call.EndNs})

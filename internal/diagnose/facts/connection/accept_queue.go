@@ -58,10 +58,12 @@ func findAcceptQueue(n *facts.Node) AcceptQueue {
 	// A queue this short fills and drains between two polls; then the drops are attributed to it only if as many
 	// connections come per second, and nothing else is lost.
 	short := b.Limit > 0 && b.Limit < DefaultBacklog && b.MaxQueue >= b.Limit/2 && ChurnOf(n).PerSecond >= b.Limit
-	// Each late connection was dropped once at least.
+	// Each late connection was dropped once at least. A path that loses segments loses those of open connections, too.
 	b.LateDials = DialsOf(n).Late
 	late := b.LateDials > 0 && float64(b.LateDials) <= b.Drops
-	b.DropsAreOwn = b.Drops > 0 && (full || (b.FreshRetransmitted > 0 || short || late) && b.KeptRetransmitted == 0)
+	opening := float64(b.FreshRetransmitted + b.LateDials)
+	b.DropsAreOwn = b.Drops > 0 && (full || (b.FreshRetransmitted > 0 || short || late) &&
+		float64(b.KeptRetransmitted) <= degree.Part*opening)
 	return b
 }
 

@@ -17,11 +17,15 @@ type Dials struct {
 	Count int
 	// Late is the number of those that took a second or longer, so that their SYN was retransmitted.
 	Late int
-	// MaxLateNs is the duration of the longest of Late.
-	MaxLateNs int64
+	// LateNs is the duration of all of Late in nanoseconds, MaxLateNs that of the longest.
+	LateNs, MaxLateNs int64
 	// LateByProgram is the number of Late by the name of the program.
 	LateByProgram map[string]int64
 }
+
+// sentAgain reports whether a dial took so long that its SYN was retransmitted. The tap begins to count after it was
+// sent.
+func sentAgain(dialNs int64) bool { return float64(dialNs) >= degree.NearlyAll*SYNTimeoutNs }
 
 // DialsOf are the connections that clients of this host made to the node during the watch.
 func DialsOf(n *facts.Node) Dials { return facts.Once(n, "dials", findDials) }
@@ -33,8 +37,9 @@ func findDials(n *facts.Node) Dials {
 			continue
 		}
 		dials.Count++
-		if float64(e.DialNs) >= degree.NearlyAll*SYNTimeoutNs { // the tap begins to count after the SYN was sent
+		if sentAgain(e.DialNs) {
 			dials.Late++
+			dials.LateNs += e.DialNs
 			dials.MaxLateNs = max(dials.MaxLateNs, e.DialNs)
 			dials.LateByProgram[e.Comm]++
 		}

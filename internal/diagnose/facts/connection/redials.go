@@ -70,11 +70,15 @@ func introducedInNeed(c *caller.Caller, known map[*caller.Conn]bool) []*caller.C
 // byOpening orders connections by the begin of their opening.
 func byOpening(a, b *caller.Conn) int { return cmp.Compare(a.Opening().FromNs, b.Opening().FromNs) }
 
-// CostNs is what those new connections cost that replaced closed ones, in nanoseconds.
+// CostNs is what those new connections cost that replaced closed ones, in nanoseconds, without the seconds in which the
+// server did not answer a SYN.
 func (r Redial) CostNs() int64 {
 	var ns int64
 	for _, k := range r.Dialled {
 		ns += k.OpeningNs()
+		if sentAgain(k.DialNs) {
+			ns -= k.DialNs
+		}
 	}
 	return ns * int64(r.count()) / int64(max(len(r.Dialled), 1))
 }
