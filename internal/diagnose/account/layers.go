@@ -145,9 +145,9 @@ func (p *painter) putServerView(t *timeline, c recording.Call) {
 func waitsBehindProxy(s Segment) bool { return s.Actor == recording.Proxy || waitsForServer(s) }
 
 // putSuspects names culprits: for time in which the loop was seen busy or blocked, and where the main thread was not
-// watched, for time that is still open. Where the thread was blocked in a system call that is known, only what blocks it
-// can be the culprit, and no work. The tap's own suspects are in the exact timeline. The records of a server behind a
-// proxy, whose thread nobody watched, say what the proxy waited for, and not what the proxy did itself.
+// watched, for time that is still open. Where the thread was blocked in a system call that is known, only what blocks
+// it can be the culprit, and no work. The tap's own suspects are in the exact timeline. The records of a server behind
+// a proxy, whose thread nobody watched, say what the proxy waited for, and not what the proxy did itself.
 func (p *painter) putSuspects(t *timeline, c recording.Call) {
 	proxied, open := p.proxied[c.Node], waitsForServer
 	if proxied {
@@ -163,8 +163,11 @@ func (p *painter) putSuspects(t *timeline, c recording.Call) {
 		// Of a job that ran Count times in the window, a call can have waited for several.
 		all := s.DurationNs * int64(max(s.Count, 1))
 		found := t.attribute(*s, i, all, func(g Segment) bool {
-			return !proxied && g.Suspect < 0 && g.Actor == Server &&
-				(g.State == Busy || g.State == Blocked && (s.state() == Blocked || g.Culprit == "" && s.Kind != KindCommand))
+			if proxied || g.Suspect >= 0 || g.Actor != Server {
+				return false
+			}
+			return g.State == Busy ||
+				g.State == Blocked && (s.state() == Blocked || g.Culprit == "" && s.Kind != KindCommand)
 		})
 		if watched && found == 0 && s.DurationNs > MinSeenBusyNs && !sleeps(s.Command) && !t.has(Server, RunQueue) {
 			// Work this long would have been seen by the host source, unless waits for a CPU cut it up.

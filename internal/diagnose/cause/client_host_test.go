@@ -310,7 +310,8 @@ func (e edge) locked(holder string) edge {
 		sent := at + 60*edgeMs
 		e.Call(recording.Call{
 			Source: recording.SourceTap, Conn: "127.0.0.1:4000", Op: "GET", Node: edgeNode, Slot: -1,
-			Side: recording.Client, Client: fmt.Sprintf("app[%d]", app), IntendedNs: at, StartNs: sent, EndNs: sent + 300e3,
+			Side: recording.Client, Client: fmt.Sprintf("app[%d]", app),
+			IntendedNs: at, StartNs: sent, EndNs: sent + 300e3,
 		}, recording.Segment{Actor: recording.App, State: recording.LockWait, FromNs: at, ToNs: sent, Culprit: holder},
 			recording.Segment{Actor: recording.Nobody, State: recording.Unexplained, FromNs: sent, ToNs: sent + 300e3})
 	}
