@@ -18,8 +18,10 @@ type Finding struct {
 	Few        bool        `json:"few,omitempty"`  // it rests on few calls
 	Main       bool        `json:"main,omitempty"` // it explains most of the lost time
 	Because    string      `json:"because,omitempty"`
-	// Culprits are the CLIENT SETNAMEs of those who have to change, the first one first.
-	Culprits []string `json:"culprits,omitempty"`
+	// Culprits are the CLIENT SETNAMEs of those who have to change, the first one first; CulpritPID is that one's
+	// process, where it is known.
+	Culprits   []string `json:"culprits,omitempty"`
+	CulpritPID int      `json:"culprit_pid,omitempty"`
 	// Right: the cause is true, or it is said to be a consequence of one that is, or the trials left it open.
 	Right bool `json:"right"`
 	// Made: a fault of this cause was on, whether or not it cost the callers anything.
@@ -67,9 +69,12 @@ func (r *Run) judgement(d verdict.Diagnosis) Judgement {
 			Cause: f.Cause, Share: f.ExcessShare, Confidence: f.Confidence, Grade: f.Grade,
 			Few: verdict.Few(f), Main: verdict.Main(f), Because: f.Because,
 		})
-		for _, who := range f.Culprits {
+		for i, who := range f.Culprits {
 			of := &j.Findings[len(j.Findings)-1]
 			of.Culprits = append(of.Culprits, who.ClientName)
+			if i == 0 {
+				of.CulpritPID = who.PID
+			}
 		}
 	}
 	return r.compare(j)

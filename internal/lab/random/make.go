@@ -33,8 +33,10 @@ type Run struct {
 	Watch    Watch                `json:"watch"`
 	Seconds  float64              `json:"seconds"`
 	Machine  string               `json:"machine,omitempty"` // on which it was made
-	Skipped  string               `json:"skipped,omitempty"` // why this machine cannot make it
-	Error    string               `json:"error,omitempty"`
+	// CallerPID is the process of the callers that get the options of faults, where they have one.
+	CallerPID int    `json:"caller_pid,omitempty"`
+	Skipped   string `json:"skipped,omitempty"` // why this machine cannot make it
+	Error     string `json:"error,omitempty"`
 }
 
 // Recorder records a target into a file for a time, as `slowpath record` does. The real one is a process of its own, so
@@ -129,6 +131,9 @@ func (m Maker) run(ctx context.Context, r *Run, l *scenario.Lab, trial time.Dura
 	s, err := build(ctx, l, r.Drawn)
 	if err != nil {
 		return err
+	}
+	if p, ok := s.callers[0].(process); ok {
+		r.CallerPID = p.PID
 	}
 	if err := wait(ctx, warmUp); err != nil {
 		return err

@@ -266,14 +266,24 @@ func (c *counter) add(r *Run, j Judgement) {
 		c.unexplained = append(c.unexplained, j.Unexplained)
 	}
 	for _, t := range r.Truth {
-		c.addTruth(t, j)
+		c.addTruth(r, t, j)
 	}
 }
 
 // closeShare is by how much a share may be off: ten points, and an error of a binary fraction.
 const closeShare = 0.1 + 1e-9
 
-func (c *counter) addTruth(t Truth, j Judgement) {
+// blames reports whether a finding names the culprit of a truth first: by its name, or by its process where CLIENT LIST
+// did not have the name, as behind a proxy.
+func (r *Run) blames(f Finding, t Truth) bool {
+	if len(f.Culprits) == 0 {
+		return false
+	}
+	return f.Culprits[0] == t.Culprit ||
+		f.Culprits[0] == "" && t.Culprit == callersName && f.CulpritPID != 0 && f.CulpritPID == r.CallerPID
+}
+
+func (c *counter) addTruth(r *Run, t Truth, j Judgement) {
 	one := c.of(t.Cause)
 	one.truths++
 	c.truths++
@@ -291,7 +301,7 @@ func (c *counter) addTruth(t Truth, j Judgement) {
 			}
 			if t.Culprit != "" {
 				c.culprits++
-				if len(f.Culprits) > 0 && f.Culprits[0] == t.Culprit {
+				if r.blames(f, t) {
 					c.culprit++
 				}
 			}

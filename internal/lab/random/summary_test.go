@@ -84,3 +84,25 @@ func TestConsequences(t *testing.T) {
 		}
 	}
 }
+
+// TestBlames: a culprit is named by its name, or by its process where nobody saw the name.
+func TestBlames(t *testing.T) {
+	r := Run{CallerPID: 812}
+	for name, c := range map[string]struct {
+		finding Finding
+		culprit string
+		want    bool
+	}{
+		"by name":                 {Finding{Culprits: []string{"report", callersName}}, "report", true},
+		"second":                  {Finding{Culprits: []string{"report", callersName}}, callersName, false},
+		"by process":              {Finding{Culprits: []string{""}, CulpritPID: 812}, callersName, true},
+		"another process":         {Finding{Culprits: []string{""}, CulpritPID: 813}, callersName, false},
+		"a load in that process":  {Finding{Culprits: []string{""}, CulpritPID: 812}, "report", false},
+		"by process, other names": {Finding{Culprits: []string{"others"}, CulpritPID: 812}, callersName, false},
+		"nobody":                  {Finding{}, callersName, false},
+	} {
+		if got := r.blames(c.finding, Truth{Culprit: c.culprit}); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
