@@ -132,12 +132,15 @@ func (r *Run) isTrue(id string) bool {
 func (r *Run) isOpen(id string) bool {
 	noticed := r.noticedInWatch()
 	explained := slices.ContainsFunc(r.Costs, func(c Cost) bool { return c.Hurts && c.Noticed })
+	if noticed && !explained {
+		return true // something else cost the callers time: it is not known what
+	}
 	for i, c := range r.Costs {
 		if i == len(r.Drawn.Faults) { // without a fault there is one cost, of nothing
 			break
 		}
 		kind := r.Drawn.Faults[i].kind()
-		open := c.Open() || c.Hurts && !noticed || !c.Hurts && (kind.Calls || noticed && !explained)
+		open := c.Open() || c.Hurts && !noticed || !c.Hurts && kind.Calls
 		if open && (c.Cause == id || slices.Contains(kind.Also, id)) {
 			return true
 		}

@@ -54,6 +54,8 @@ type Trial struct {
 	Rank  float64 `json:"rank"`
 	// LateSlices is the number of slices in which an operation failed, or took lateNs more than is usual of its caller.
 	LateSlices int `json:"late_slices"`
+	// LateOperations is how many of their operations were late, at least; 0 in runs before it was counted.
+	LateOperations int64 `json:"late_operations,omitempty"`
 	// LongSlices is the number of those in which it failed, or took longNs more.
 	LongSlices int `json:"long_slices"`
 	// LostNs is the time of the late slices' operations beyond what is usual of their caller, in nanoseconds; also of
@@ -151,6 +153,16 @@ func (c counted) late(usual float64, by int64) bool {
 	return c.Failed > 0 || float64(c.MaxNs) >= usual+float64(by)
 }
 
+// lateOperations is how many operations of a slice were late, at least: those that failed, or as many as take its time
+// beyond what is usual if each takes as long as the longest.
+func (c counted) lateOperations(usual float64) int64 {
+	if !c.late(usual, lateNs) {
+		return 0
+	}
+	longest := float64(c.lost(usual)) / max(float64(c.MaxNs)-usual, 1)
+	return min(max(1, c.Failed, int64(longest)), c.Operations)
+}
+
 // lost is the time of a late slice's operations beyond what is usual.
 func (c counted) lost(usual float64) int64 {
 	if !c.late(usual, lateNs) {
@@ -192,6 +204,7 @@ func (t *Trial) add(c counted, usual float64) {
 	t.Failed += c.Failed
 	t.Ns += c.Ns
 	t.LostNs += c.lost(usual)
+	t.LateOperations += c.lateOperations(usual)
 	if c.late(usual, lateNs) {
 		t.LateSlices++
 	}
@@ -233,8 +246,10 @@ func (t Trial) countedSeconds() float64 {
 
 func (t Trial) settling() time.Duration { return cmp.Or(time.Duration(t.SettlingNs), settling) }
 
-// Of a trial without operations none was late.
-func lateShare(t Trial) float64 { return float64(t.LateSlices) / float64(max(t.Operations, 1)) }
+// lateShare is the share of the operations that were late, at least. Of a trial without operations none was.
+func lateShare(t Trial) float64 {
+	return float64(cmp.Or(t.LateOperations, int64(t.LateSlices))) / float64(max(t.Operations, 1))
+}
 
 func longPerSecond(t Trial) float64 { return float64(t.LongSlices) / max(t.countedSeconds(), 1e-9) }
 

@@ -125,6 +125,26 @@ func TestStallsOfOthers(t *testing.T) {
 	}
 }
 
+// TestLateOperations: of a slice, whose longest operation is known and the sum of all.
+func TestLateOperations(t *testing.T) {
+	const ms = int64(1e6)
+	for name, c := range map[string]struct {
+		slice protocol.Slice
+		want  int64
+	}{
+		"as usual":                  {protocol.Slice{Operations: 20, Ns: 20 * ms, MaxNs: 2 * ms}, 0},
+		"one":                       {protocol.Slice{Operations: 20, Ns: 29 * ms, MaxNs: 10 * ms}, 1},
+		"one after the other":       {protocol.Slice{Operations: 20, Ns: 20*ms + 45*ms, MaxNs: 10 * ms}, 5},
+		"all":                       {protocol.Slice{Operations: 20, Ns: 200 * ms, MaxNs: 10 * ms}, 20},
+		"failed":                    {protocol.Slice{Operations: 20, Ns: 20 * ms, MaxNs: ms, Failed: 7}, 7},
+		"more time than operations": {protocol.Slice{Operations: 2, Ns: 200 * ms, MaxNs: 10 * ms}, 2},
+	} {
+		if got := (counted{Slice: c.slice}).lateOperations(float64(ms)); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
 // TestCountSlices: a slice counts for the trial that it is in as a whole.
 func TestCountSlices(t *testing.T) {
 	const ms = int64(1e6)
