@@ -24,8 +24,8 @@ var waitOrder = [...]kernelThreadState{frozen, throttled, blocked, runnable, asl
 
 // split divides a stage by the clocks of its thread. The sums are exact. Long waits of the thread, which are known one
 // by one, keep their times; what is left of a state, waits too short to be reported, is put at the beginning. Where
-// both clocks are the same they are not known, as at the arrival of the first bytes of a connection, and long waits are
-// all that is.
+// both clocks are the same but for the time asleep they are not known, as at the arrival of the first bytes of a
+// connection, and long waits are all that is.
 func (r *recorder) split(s stage) []recording.Segment {
 	if s.to <= s.from {
 		return nil
@@ -35,10 +35,12 @@ func (r *recorder) split(s stage) []recording.Segment {
 	if l := r.threads[s.tid]; l != nil {
 		log = *l
 	}
+	unknown := s.before
+	unknown.Ns[asleep] = s.after.Ns[asleep]
 	for _, state := range waitOrder {
 		left := int64(s.after.Ns[state] - s.before.Ns[state])
 		left = max(0, min(left, s.to-s.from))
-		if s.before == s.after && state != asleep {
+		if unknown == s.after && state != asleep {
 			segs, _ = layWaits(segs, s, log.waits, waitKinds[state], s.to-s.from)
 			continue
 		}

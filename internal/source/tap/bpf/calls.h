@@ -380,6 +380,19 @@ static __always_inline void at_server(struct call_event *e, struct conn *c, stru
 	}
 }
 
+/* locked_only: another thread read the reply before, so that the clocks of this one were not read when the reply came.
+ * Where one thread runs at a time it is known how long this one slept for their lock; elsewhere it may have had nothing
+ * to do. */
+static __always_inline void locked_only(struct call_event *e)
+{
+	u64 most = e->at[3] - e->at[2];
+	u32 tgid = e->tgid;
+	e->clk[2] = e->clk[3];
+	enum calling *calls = bpf_map_lookup_elem(&threads_call, &tgid);
+	if (calls && *calls == ONE_AT_A_TIME)
+		e->clk[2].ns[ASLEEP] -= e->locked_ns < most ? e->locked_ns : most;
+}
+
 /* at_client fills in what only the client's end of a call knows, and what the server's end published. */
 static __always_inline void at_client(struct call_event *e, struct conn *c, struct feed *f, struct pending *p, u32 seq)
 {
@@ -388,7 +401,7 @@ static __always_inline void at_client(struct call_event *e, struct conn *c, stru
 	if (m && c->slot == f->slot)
 		e->clk[2] = m->clk;
 	else
-		e->clk[2] = e->clk[3];
+		locked_only(e);
 	struct pair *pair = pair_of(c);
 	if (pair && !pair->ambiguous && (s32)(p->seq - pair->seq_from) > 0 && (s32)(pair->seq_to - p->seq) >= 0) {
 		in_order(&pair->settled);
@@ -536,7 +549,10 @@ __noinline int report_light(struct conn *c, u32 slot, u64 now, u32 flags)
 	e->at[3] = now;
 	e->clk[3] = t->clk;
 	e->locked_ns = t->caller.futex_ns;
-	e->clk[2] = pair->slot == slot ? pair->clk_client : t->clk;
+	if (pair->slot == slot)
+		e->clk[2] = pair->clk_client;
+	else
+		locked_only(e);
 	e->pair = *pair;
 	if (flags & F_UNREAD) { /* of it only these times were kept */
 		e->pair.arrived = e->pair.complete = e->pair.read = e->at[0] = e->at[1] = pair->unread_arrived;
