@@ -131,7 +131,14 @@ func ofSlow(calls int, n *facts.Node) string {
 // Needs is the evidence of a cause by tier: T0 a connection to the server, T1 the host's files, T2 the kernel.
 type Needs struct{ T0, T1, T2 string }
 
-// Shows reports whether a tier has evidence of its own, or that of one below it.
+// Shows reports whether a tier has evidence: its own, or that of one below it.
 func (n Needs) Shows(tier string) bool {
-	return tier == "T2" || tier == "T1" && n.T1 != "" || n.T0 != "" && !strings.HasPrefix(n.T0, "nothing")
+	some := func(evidence string) bool { return evidence != "" && !strings.HasPrefix(evidence, "nothing") }
+	switch tier {
+	case "T2":
+		return true
+	case "T1":
+		return some(n.T1) || some(n.T0)
+	}
+	return tier == "T0" && some(n.T0)
 }

@@ -24,9 +24,16 @@ var clientLockWait = Cause{
 }
 
 func explainClientLock(n *facts.Node) *Finding {
-	if f := explainProgramLock(n); f != nil {
-		return f
+	program, ns := explainProgramLock(n)
+	if interpreter, more := explainInterpreterLock(n); more > ns {
+		return interpreter
 	}
+	return program
+}
+
+// explainInterpreterLock finds threads that have a reply to read and wait for the lock of their interpreter. ns is what
+// slow calls waited so.
+func explainInterpreterLock(n *facts.Node) (f *Finding, ns int64) {
 	l := caller.LateReadsOf(n, false, func(t *hosts.Threads, s account.Segment) int64 {
 		if s.State != account.OffCPU || s.Culprit != recording.LockOfProcess ||
 			hosts.InterpreterLock(n.Case, t.PID) == "" && hosts.HasSingleReader(n.Case, t.PID) {
@@ -35,9 +42,9 @@ func explainClientLock(n *facts.Node) *Finding {
 		return max(0, s.Ns()-t.Collecting.OverlapNs(s.FromNs, s.ToNs))
 	})
 	if l == nil {
-		return nil
+		return nil, 0
 	}
-	f := finding(n, l.Claim)
+	f = finding(n, l.Claim)
 	c := f.supportLateCalls(n, l, "while the threads that read them slept, waiting for another thread of the process")
 	f.FixSteps = []remedy.Step{
 		inApplication("compute-elsewhere", "Find the thread that holds the lock, and move its work to another "+
@@ -48,7 +55,7 @@ func explainClientLock(n *facts.Node) *Finding {
 		f.weaken(1)
 		f.doubt(recording.SourceTap, 0, "", "which lock that is was not seen: a garbage collection that stops the "+
 			"threads looks the same")
-		return f
+		return f, l.Ns
 	}
 	f.Title = fmt.Sprintf("The threads of %s wait for %s while their replies are in the sockets", format.Name(c.Name),
 		hosts.LockName(runtime))
@@ -63,18 +70,18 @@ func explainClientLock(n *facts.Node) *Finding {
 		f.FixSteps[0].Text = fmt.Sprintf("Move computations out of the threads that call: to processes of their own "+
 			"(Puma: more workers with fewer threads; Sidekiq: another process for those jobs) or a Ractor; "+
 			"rbspy dump --pid %d shows what its threads run", c.PID)
-		return f
+		return f, l.Ns
 	}
 	f.FixSteps[0].Text = fmt.Sprintf("Move computations out of the threads that call: to processes of their own "+
 		"(multiprocessing, more workers with fewer threads), or to code that releases the lock; "+
 		"py-spy dump --pid %d shows which thread holds it", c.PID)
-	return f
+	return f, l.Ns
 }
 
 // explainProgramLock finds Go programs whose goroutines wait for a sync.Mutex or sync.RWMutex right before they call.
 // While calls of the program are slow, or its cgroup is throttled, the holder may wait for that: then the lock is a
-// consequence.
-func explainProgramLock(n *facts.Node) *Finding {
+// consequence. ns is what slow calls waited so.
+func explainProgramLock(n *facts.Node) (f *Finding, ns int64) {
 	others := holderMayWait(n)
 	waited, longest, holders := map[int]int64{}, map[int]int64{}, map[lockHolder]int{}
 	l := n.ClaimOf(func(a account.Account) (times facts.StateTimes) {
@@ -93,13 +100,13 @@ func explainProgramLock(n *facts.Node) *Finding {
 		return times
 	})
 	if !l.Matters() {
-		return nil
+		return nil, 0
 	}
 	worst := slices.MaxFunc(slices.Sorted(maps.Keys(waited)), func(a, b int) int {
 		return cmp.Compare(waited[a], waited[b])
 	})
 	c := caller.CallerByPID(n, worst)
-	f := finding(n, l)
+	f = finding(n, l)
 	f.Title = "The goroutines of " + format.Name(c.Name) + " wait for a lock of the program before they call"
 	of, times := mostOften(holders, worst)
 	f.support(recording.SourceTap, float64(l.Calls), "calls", "before %s a goroutine slept in Lock or RLock of a "+
@@ -116,7 +123,7 @@ func explainProgramLock(n *facts.Node) *Finding {
 		inApplication("hold-lock-for-less", "Hold the lock for less time%s: nothing slow while it is held, or a lock "+
 			"for each key", where),
 	}
-	return f
+	return f, l.Ns
 }
 
 // lockHolder is a function of a process that gave a lock back; empty: that is not known.

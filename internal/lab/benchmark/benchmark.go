@@ -171,7 +171,7 @@ func (s Set) recording(id string) (rec *recording.Recording, err error) {
 		return nil, err
 	}
 	defer packed.Close()
-	z, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1))
+	z, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(mostFile))
 	if err != nil {
 		return nil, err
 	}

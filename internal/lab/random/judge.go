@@ -130,11 +130,10 @@ func (r *Run) isTrue(id string) bool {
 // isOpen tells whether it was left open if a cause cost callers time that they notice: by the trials, or since nobody
 // noticed anything while the recording was made.
 func (r *Run) isOpen(id string) bool {
-	noticed := r.noticedInWatch()
-	explained := slices.ContainsFunc(r.Costs, func(c Cost) bool { return c.Hurts && c.Noticed })
-	if noticed && !explained {
-		return true // something else cost the callers time: it is not known what
+	if r.disturbed() {
+		return true
 	}
+	noticed := r.noticedInWatch()
 	for i, c := range r.Costs {
 		if i == len(r.Drawn.Faults) { // without a fault there is one cost, of nothing
 			break
@@ -146,6 +145,13 @@ func (r *Run) isOpen(id string) bool {
 		}
 	}
 	return false
+}
+
+// disturbed tells whether something else than the faults cost the callers time while the recording was made: it is not
+// known what.
+func (r *Run) disturbed() bool {
+	return r.noticedInWatch() &&
+		!slices.ContainsFunc(r.Costs, func(c Cost) bool { return c.Hurts && c.Noticed })
 }
 
 // noticedInWatch tells whether the callers were late in the watch, and seldom in trials without a fault: a fault that

@@ -103,6 +103,8 @@ func (d *document) about(r Report) {
 	if others > 0 {
 		d.line("- %d of the runs were drawn by another version: their seeds make other drawn scenarios now", others)
 	}
+	d.line("- disturbed: %d. Callers were late while the recording was made, and no fault explains it: all is open",
+		r.Disturbed)
 	d.line("- the test of what a fault costs says of trials that differ in nothing that a fault hurts: %s",
 		r.FalseAlarms.long())
 }

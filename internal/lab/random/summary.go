@@ -28,6 +28,7 @@ type Report struct {
 	Unexplained   float64         `json:"unexplained"`
 	FalseAlarms   Rate            `json:"false_alarms_of_test"` // of trials that differ in nothing
 	Failed        int             `json:"failed"`               // runs that were skipped or failed
+	Disturbed     int             `json:"disturbed"`            // by something else than the faults: all is open
 	Tiers         map[string]Tier `json:"tiers"`
 	Runs          []Run           `json:"runs"`
 }
@@ -113,6 +114,9 @@ func Summarise(runs []Run, seed uint64, n int, version string) Report {
 			continue
 		}
 		judged = append(judged, run)
+		if run.disturbed() {
+			r.Disturbed++
+		}
 	}
 	if len(runs) > 0 {
 		r.Only = runs[0].Only // a series has one

@@ -42,9 +42,13 @@ func TestSummarise(t *testing.T) {
 		judged(4, []Truth{{Cause: "rtt-floor", Share: 1}}, diagnosis(), far),
 		{Seed: 5, Error: "no server"},
 	}
+	runs[0].Watch.Late = 1 // by something else
 	r := Summarise(runs, 1, 6, "v")
 	if r.FirstNamed != 1 || r.Named != 1 || r.FalseFindings != 2 || r.HealthyRuns != 2 || r.Failed != 1 || r.N != 6 {
 		t.Errorf("%+v", r)
+	}
+	if r.Disturbed != 1 {
+		t.Errorf("%d disturbed", r.Disturbed)
 	}
 	best := r.Tiers["T2"]
 	if best.FaultRuns != 2 || best.Named.Of != 3 || best.HealthyKept.Count != 1 || best.FalseOfFaults != 1 {

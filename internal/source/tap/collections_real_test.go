@@ -3,14 +3,19 @@
 package tap
 
 import (
+	"debug/elf"
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 
 	"slowpath/internal/house/needs"
+	"slowpath/internal/recording"
 	"slowpath/internal/source/host"
 )
 
@@ -48,5 +53,45 @@ func TestCollectionWatch(t *testing.T) {
 	}
 	if runtime != "python" || w.runtime[uint32(c.Process.Pid)] != "python" {
 		t.Errorf("runtime %q", runtime)
+	}
+}
+
+// collects reads each reply at once, and collects garbage before it calls again.
+const collects = `
+import gc, select, socket, sys
+s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+events = select.epoll()
+events.register(s, select.EPOLLIN)
+heap = [[i] for i in range(500_000)]
+gc.disable()
+for _ in range(40):
+    s.sendall(b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")
+    events.poll()
+    s.recv(64)
+    gc.collect()
+    events.poll(.002)
+`
+
+// TestCollectionsBetweenCalls: the runtime of a client whose event loop stalls is watched, though no reply lies unread.
+func TestCollectionsBetweenCalls(t *testing.T) {
+	needs.Real(t, needs.BPF, needs.RedisServer, needs.Python)
+	const python = "/usr/bin/python3"
+	err := withELF(python, func(f *elf.File, _ string) error {
+		if _, runtime := findCollector(f); runtime == "" {
+			t.Skip("this Python was built without probes")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := serverAt(t, onePort(t, 1))
+	w := watchTaped(t, Options{Nodes: []Node{n}, Slow: 5 * time.Second}) // no reply lies unread for so long
+	if out, err := exec.Command(python, "-c", collects, strconv.Itoa(n.Port)).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	w.stop(t)
+	if !slices.ContainsFunc(w.rec.Events, func(e recording.Event) bool { return e.Kind == recording.KindCollection }) {
+		t.Error("no collection was seen")
 	}
 }

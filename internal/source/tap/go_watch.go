@@ -135,6 +135,9 @@ func (w *goWatch) Close() error {
 	return closeAll(slices.Concat(all...))
 }
 
+// maxFunctionName bounds the name of a function, in bytes: a program can give it any.
+const maxFunctionName = 256
+
 // functionIn is the innermost function of a stack that is not of Go's own locks.
 func (w *goWatch) functionIn(files hostfs.FS, pid uint32, stack []uint64) string {
 	if _, hooked := w.locks[pid]; !hooked || stack[0] == 0 {
@@ -152,7 +155,7 @@ func (w *goWatch) functionIn(files hostfs.FS, pid uint32, stack []uint64) string
 		name := p.Function(at)
 		if pkg, _, named := strings.Cut(name, "."); named && pkg != "runtime" && pkg != "sync" &&
 			pkg != "internal/sync" {
-			return name
+			return strings.ToValidUTF8(name[:min(len(name), maxFunctionName)], "")
 		}
 	}
 	return ""

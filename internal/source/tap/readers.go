@@ -46,7 +46,7 @@ func (r *recorder) reader(e *kernelCallEvent) {
 	}
 }
 
-// stalled reports a process whose event loop did something else for long: replies that came meanwhile lay unread.
+// stalled reports a process whose event loop did something else for long, whether or not a reply lay unread meanwhile.
 func (r *recorder) stalled(e *kernelStalledEvent) {
 	if r.onUnread != nil {
 		r.onUnread(e.Tgid)
