@@ -136,7 +136,7 @@ func TestPlan(t *testing.T) {
 			if !slices.Equal(slices.Sorted(slices.Values(block)), sets) {
 				t.Errorf("%v: block %v", faults, block)
 			}
-			for fault := range max(1, len(faults)) {
+			for fault := range faults {
 				for _, set := range sets {
 					if set>>fault&1 == 1 && slices.Contains(sets, set&^(1<<fault)) {
 						with[fault]++

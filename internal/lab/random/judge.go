@@ -44,7 +44,7 @@ func (r *Run) Judge(file, version string) error {
 	if err != nil {
 		return fmt.Errorf("seed %d: %w", r.Seed, err)
 	}
-	if len(r.Drawn.Faults) > 0 && len(r.Trials) > 0 { // when it was made, other figures may have decided
+	if len(r.Trials) > 0 { // when it was made, other figures may have decided
 		for i := range r.Trials {
 			r.Trials[i].setMask()
 		}
@@ -134,11 +134,8 @@ func (r *Run) isOpen(id string) bool {
 		return true
 	}
 	noticed := r.noticedInWatch()
-	for i, c := range r.Costs {
-		if i == len(r.Drawn.Faults) { // without a fault there is one cost, of nothing
-			break
-		}
-		kind := r.Drawn.Faults[i].kind()
+	for i, f := range r.Drawn.Faults {
+		c, kind := r.Costs[i], f.kind()
 		open := c.Open() || c.Hurts && !noticed || !c.Hurts && kind.Calls
 		if open && (c.Cause == id || slices.Contains(kind.Also, id)) {
 			return true

@@ -212,7 +212,7 @@ func (s *stage) play(ctx context.Context, seed uint64, length time.Duration) (tr
 	for i, block := range blocks {
 		for k, set := range block {
 			step.Say(ctx, "measuring what the faults cost: trial %d of %d", i*len(block)+k+1, len(blocks)*len(block))
-			if err := s.set(ctx, maskOf(set, len(s.drawn.Faults))); err != nil {
+			if err := s.set(ctx, set); err != nil {
 				return nil, err
 			}
 			t := newTrial(set, len(s.drawn.Faults), time.Now())

@@ -105,8 +105,6 @@ func (d *document) about(r Report) {
 	}
 	d.line("- disturbed: %d. Callers were late while the recording was made, and no fault explains it: all is open",
 		r.Disturbed)
-	d.line("- the test of what a fault costs says of trials that differ in nothing that a fault hurts: %s",
-		r.FalseAlarms.long())
 }
 
 // figure is what is wanted of a tier.

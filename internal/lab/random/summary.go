@@ -26,7 +26,7 @@ type Report struct {
 	Brier         float64         `json:"brier"`
 	ShareError    float64         `json:"share_error"`
 	Unexplained   float64         `json:"unexplained"`
-	FalseAlarms   Rate            `json:"false_alarms_of_test"` // of trials that differ in nothing
+	FalseAlarms   Rate            `json:"false_alarms_of_test"` // 0 of 0: runs without a fault are not tested any more
 	Failed        int             `json:"failed"`               // runs that were skipped or failed
 	Disturbed     int             `json:"disturbed"`            // by something else than the faults: all is open
 	Tiers         map[string]Tier `json:"tiers"`
@@ -105,7 +105,6 @@ func newRate(count, of int) Rate {
 func Summarise(runs []Run, seed uint64, n int, version string) Report {
 	r := Report{
 		Schema: grade.Schema, Version: version, Seed: seed, N: n, Tiers: map[string]Tier{}, Runs: runs,
-		FalseAlarms: falseAlarms(runs),
 	}
 	var judged []Run
 	for _, run := range runs {
@@ -135,21 +134,6 @@ func Summarise(runs []Run, seed uint64, n int, version string) Report {
 func (r Report) Passed() bool {
 	best := r.Tiers[recording.Tiers[0].Name]
 	return r.FirstNamed >= best.FaultRuns && best.HealthyKept.Count >= best.HealthyRuns && r.Failed == 0
-}
-
-// falseAlarms is how often the test says that a fault hurts which there is not.
-func falseAlarms(runs []Run) Rate {
-	wrong, of := 0, 0
-	for _, r := range runs {
-		if r.Failed() || len(r.Drawn.Faults) > 0 {
-			continue
-		}
-		of++
-		if r.Costs[0].Hurts {
-			wrong++
-		}
-	}
-	return newRate(wrong, of)
 }
 
 // counter counts the runs of a tier.

@@ -22,12 +22,12 @@ func (r Run) Line(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, "seed %d: %s;", r.Seed, r.Drawn)
-	for i, c := range r.Costs {
-		if c.Cause == healthy {
-			fmt.Fprint(w, " no fault")
-			continue
-		}
-		fmt.Fprintf(w, " %s", r.Drawn.Faults[i])
+	if len(r.Drawn.Faults) == 0 {
+		fmt.Fprint(w, " no fault")
+	}
+	for i, f := range r.Drawn.Faults {
+		c := r.Costs[i]
+		fmt.Fprintf(w, " %s", f)
 		switch {
 		case c.Hurts && c.Noticed:
 			fmt.Fprintf(w, " costs %s per operation;", duration(c.CostNs))
@@ -118,8 +118,7 @@ func (r Report) Table(w io.Writer) {
 	for _, b := range best.Calibration {
 		fmt.Fprintf(w, "%.2f to %.2f     %10.2f  %s\n", b.From, b.To, b.Confidence, b.Right)
 	}
-	fmt.Fprintf(w, "\nruns: %d of %d, %d failed or skipped; false alarms of the test of costs: %s\n", len(r.Runs), r.N,
-		r.Failed, r.FalseAlarms)
+	fmt.Fprintf(w, "\nruns: %d of %d, %d failed or skipped\n", len(r.Runs), r.N, r.Failed)
 }
 
 // String is a share with its interval.

@@ -13,12 +13,14 @@ import (
 
 // A run has 24 trials of 750 ms, 18 s together: callers notice most faults several times in each. The first part of a
 // trial is not counted: what the trial before has begun goes on in it. Faults that come seldom have longer trials, and
-// fewer of them; where what they have begun lasts, more is not counted.
+// fewer of them; where what they have begun lasts, more is not counted. Without a fault there is nothing to compare:
+// a few trials show what is usual.
 const (
 	trialLength = 750 * time.Millisecond
 	settling    = 150 * time.Millisecond
 	trialsOfRun = 24
 	fewTrials   = 20              // long ones
+	plainTrials = 6               // without a fault
 	longTrial   = 2 * time.Second // and longer
 	slice       = 50 * time.Millisecond
 )
@@ -72,7 +74,9 @@ type Trial struct {
 // with and without, two both with and without the other. What can hurt only with the other is tried with it only.
 func setsOf(faults []Fault) []int {
 	switch {
-	case len(faults) < 2: // without a fault the pair differs in nothing
+	case len(faults) == 0:
+		return []int{0}
+	case len(faults) == 1:
 		return []int{0, 1}
 	case faults[1].kind().Needs.With != "":
 		return []int{0, 1, 3}
@@ -84,7 +88,10 @@ func setsOf(faults []Fault) []int {
 func plan(seed uint64, faults []Fault) (blocks [][]int) {
 	r := rand.New(rand.NewPCG(seed, 0x7472696c)) // any constant, but another one than that of Draw
 	sets, trials := setsOf(faults), trialsOfRun
-	if len(sets) != 3 && (Drawn{Faults: faults}).rare() {
+	switch {
+	case len(faults) == 0:
+		trials = plainTrials
+	case len(sets) != 3 && (Drawn{Faults: faults}).rare():
 		trials = fewTrials
 	}
 	for range trials / len(sets) {
@@ -95,15 +102,7 @@ func plan(seed uint64, faults []Fault) (blocks [][]int) {
 	return blocks
 }
 
-// maskOf are the faults of a set. Without faults there is nothing to switch.
-func maskOf(set, faults int) int {
-	if faults == 0 {
-		return 0
-	}
-	return set
-}
-
-// newTrial is a trial that begins. set tells the trials of a block apart.
+// newTrial is a trial that begins. set are the faults that are on, as bits.
 func newTrial(set, faults int, start time.Time) Trial {
 	t := Trial{Faults: []int{}, StartNs: start.UnixNano(), mask: set}
 	for i := range faults {

@@ -63,37 +63,28 @@ type Truth struct {
 	Culprit string `json:"culprit,omitempty"`
 }
 
-// costs tests each fault by Wilcoxon's signed ranks of pairs of trials. Without faults there is one result, of trials
-// that differ in nothing: it shows how often the test is wrong. workers are those of all callers.
+// costs tests each fault by Wilcoxon's signed ranks of pairs of trials. workers are those of all callers.
 func costs(faults []Fault, trials []Trial, workers int) []Cost {
-	causes := []string{scenario.HealthyCause}
-	if len(faults) > 0 {
-		causes = nil
-		for _, f := range faults {
-			causes = append(causes, f.Cause)
-		}
-	}
 	second := meanRank
 	if (Drawn{Faults: faults}).rare() { // one stall in a trial hardly shows in the ranks
 		second = meanLost
 	}
-	var out []Cost
-	for i, cause := range causes {
+	out := []Cost{}
+	for i, f := range faults {
 		log := stats.ComparePairs(differences(trials, setsOf(faults), i, meanLog))
 		other := stats.ComparePairs(differences(trials, setsOf(faults), i, second))
 		late := stats.ComparePairs(differences(trials, setsOf(faults), i, lateShare))
 		p := min(1, 3*min(log.P, other.P, late.P))
 		cost := stats.ComparePairs(differences(trials, setsOf(faults), i, meanNs))
 		c := Cost{
-			Cause: cause, CostNs: cost.Shift, Interval: [2]float64{finite(cost.Low), finite(cost.High)},
+			Cause: f.Cause, CostNs: cost.Shift, Interval: [2]float64{finite(cost.Low), finite(cost.High)},
 			P: p, Pairs: cost.Pairs, Hurts: p <= alpha,
 			Late: mean(differences(trials, setsOf(faults), i, lateShare)),
 			Long: mean(differences(trials, setsOf(faults), i, longPerSecond)),
 			Lost: lost(faults, trials, i),
 			Busy: busy(cost.Shift, trials, workers),
 		}
-		c.Noticed = cause != scenario.HealthyCause && (c.Late >= noticedLate || c.Long >= noticedLong ||
-			c.Busy >= noticedBusy && !(len(faults) > 0 && faults[i].kind().Distance))
+		c.Noticed = c.Late >= noticedLate || c.Long >= noticedLong || c.Busy >= noticedBusy && !f.kind().Distance
 		out = append(out, c)
 	}
 	return out

@@ -67,8 +67,8 @@ func TestTruthOfTwoFaults(t *testing.T) {
 	})
 }
 
-// TestNoFaultIsHealthy: trials that differ in nothing are seldom said to differ, and never make a truth.
-func TestNoFaultIsHealthy(t *testing.T) {
+// TestTestIsSeldomWrong: trials that differ in nothing are seldom said to differ.
+func TestTestIsSeldomWrong(t *testing.T) {
 	runs := 2000
 	if testing.Short() {
 		runs = 300
@@ -76,12 +76,9 @@ func TestNoFaultIsHealthy(t *testing.T) {
 	wrong := 0
 	for seed := range uint64(runs) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		c := costs(nil, trialsOf(seed, 0, func(int) float64 { return math.Exp(r.NormFloat64()) }), 1)
-		if c[0].Hurts {
+		trials := trialsOf(seed, 1, func(int) float64 { return math.Exp(r.NormFloat64()) })
+		if costs([]Fault{{Cause: "x"}}, trials, 1)[0].Hurts {
 			wrong++
-		}
-		if got := truth(nil, c); len(got) != 1 || got[0].Cause != healthy {
-			t.Fatalf("truth %+v", got)
 		}
 	}
 	t.Logf("%d of %d", wrong, runs)
