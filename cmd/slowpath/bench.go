@@ -26,6 +26,10 @@ alone is left out, and the result says so.
 It reads and writes only keys that begin with slowpath:, and removes them at the end; --keep leaves them. Ctrl-C
 ends the load and prints the result so far.
 
+Exit codes: 0 done, and no bound of --fail-if was passed; 1 a bound was passed, --compare found something slower, no
+rate holds --find-max, or --verify found a wrong value; 2 usage, or it cannot be told (too few calls or repeats, the
+generator was late or the bottleneck); 3 no connection or login.
+
 Names for --command: ` + workload.Named() + `.
 
 A --command can be a template: {key} is the number of a key, {value} a value, {rand:LOW-HIGH} a random number,
@@ -38,6 +42,7 @@ published messages that begin with {due}: the result says how long they took to 
   timeout 60 redis-cli monitor > day.log; slowpath bench 10.0.0.5:6379 --replay day.log --replay-speed 2
   slowpath bench 10.0.0.5:6379 --sweep connections=1..1000
   slowpath bench 10.0.0.5:6379 --find-max 'p99<1ms and errors<0.1%'
+  slowpath bench 10.0.0.5:6379 --rate 5000/s --fail-if 'p99>1ms,errors>0.1%' --summary bench.xml
   slowpath bench 10.0.0.5:6379 --repeat 6 --json > before.json
   slowpath bench 10.0.0.5:6379 --compare before.json
   slowpath bench --compare-targets 10.0.0.5:6379 10.0.0.6:7000 proxy:10.0.0.7:22121`,

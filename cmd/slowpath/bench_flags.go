@@ -67,6 +67,10 @@ func addBenchFlags(c *cobra.Command, f *benching.Options) {
 	cli.Group(fl, "Experiments: many loads", func() { addExperimentFlags(fl, &f.Experiment) })
 	cli.Group(fl, "Output", func() {
 		fl.BoolVar(&f.AsJSON, "json", false, "print a "+bench.Schema+" document, or that of the experiment")
+		fl.StringVar(&f.FailIf, "fail-if", "", "exit with 1 where one of these `bounds` is passed, and with 2 "+
+			"where that cannot be told: 'p99>1ms,errors>0.1%'; with --repeat by most of the loads")
+		fl.StringSliceVar(&f.Summary, "summary", nil, "also write figures and bounds to this `file`: Markdown where "+
+			"its name ends in .md, JUnit where it ends in .xml")
 		fl.StringVar(&f.Record, "record", "", "keep the load, and what a watch sees of the server meanwhile, in this "+
 			"`file` for slowpath doctor")
 		fl.BoolVar(&f.Probe, "probe", false, "with --record: probe the server during the load, too")

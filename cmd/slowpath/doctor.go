@@ -24,15 +24,17 @@ func (a *app) doctor() *cobra.Command {
 		Long: `doctor watches one or more servers, or reads a recording, and says why calls were slow.
 
 A TARGET is HOST:PORT, a unix socket, or a redis://, rediss:// or unix:// URL; without one it is 127.0.0.1:6379.
-Several targets are hops of one path (load balancer, proxy, server) or seeds of one cluster. A FILE is a recording;
-several are of servers' hosts and of hosts of their clients, made at the same time as root: the calls that both ends
-saw are joined, and the network's part of each is the client's time for it minus the server's. A FILE may also be a
-packet capture (pcap, pcapng, also gzip or zstd): its verdict is of what packets show. Files of a ring are read as one,
-and captures of both ends of the same connections are joined.
+Several targets are hops of one path (load balancer, proxy, server) or seeds of one cluster.
 
-With --text each FILE is a text that somebody pasted, such as an issue: what INFO, SLOWLOG GET, LATENCY LATEST or
-HISTORY, CLIENT LIST and CONFIG GET printed is found in it, with or without prompts. The verdict says what that shows
-and which command would show more.
+A FILE is a recording. Several recordings of the same time, made as root on the servers' hosts and on their clients'
+hosts, get one verdict: calls that both ends saw are joined, and the network's part of a call is the client's time for
+it minus the server's. A FILE may also be a packet capture (pcap, pcapng, gzip or zstd). The files of a ring are read
+as one capture, and captures of both ends of the same connections are joined.
+
+With --text each FILE is a pasted text, such as an issue. doctor finds in it what INFO, SLOWLOG GET, LATENCY LATEST or
+HISTORY, CLIENT LIST and CONFIG GET printed, with or without prompts, and says which command would show more.
+
+On a terminal a verdict that is longer than the screen goes to a pager: $SLOWPATH_PAGER, else $PAGER, else less.
 
 Ctrl-C ends the watch early and still prints the verdict; a second one ends at once, as the first one does while a
 FILE is read. Exit codes: 0 healthy or inconclusive, 1 findings (with --expect-healthy also inconclusive), 2 usage, 3
@@ -40,6 +42,7 @@ cannot connect or log in, 70 anything else, 130 ended at once.`,
 		Example: `  slowpath doctor 10.0.0.5:6379
   REDISCLI_AUTH=secret slowpath doctor --user ops rediss://cache.example:6380
   slowpath doctor 127.0.0.1:6379 --for 8s --json
+  slowpath doctor 127.0.0.1:6379 --for 5m --until-sure
   slowpath doctor night.slowpath
   slowpath doctor redis.pcap
   slowpath doctor night.slowpath --html night.html
@@ -55,7 +58,7 @@ cannot connect or log in, 70 anything else, 130 ended at once.`,
 				err = cli.Usagef("--text needs files, or - for the standard input")
 			}
 			if err == nil && (texts || len(files) > 0) {
-				err = onlyFor(cmd, "json", "expect-healthy", htmlFlag, "text")
+				err = onlyFor(cmd, "json", "brief", "expect-healthy", htmlFlag, "text")
 			}
 			if err == nil {
 				err = v.Page.Open(&a.Scratch)
@@ -78,6 +81,9 @@ cannot connect or log in, 70 anything else, 130 ended at once.`,
 	}
 	w.add(c, 30*time.Second)
 	c.Flags().BoolVar(&v.AsJSON, "json", false, "print "+verdict.Schema)
+	c.Flags().BoolVar(&v.Brief, "brief", false, "print only what is read first: the verdict, its proof, and the fix")
+	c.Flags().BoolVar(&v.UntilSure, "until-sure", false, "end the watch as soon as one cause explains most of the "+
+		"lost time and is sure; --for is the longest it takes")
 	addPageFlag(c, &v.Page)
 	c.Flags().BoolVar(&v.ExpectHealthy, "expect-healthy", false, "exit with 1 unless the verdict is healthy, also "+
 		"where it is inconclusive: for pipelines")

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/cli"
@@ -18,22 +16,22 @@ func (a *app) explainCause() *cobra.Command {
 		Long: `explain says what is known of a cause, whatever was watched: how it makes calls slow, what it is seen by,
 what rules it out, which causes look like it, what ends it, which scenario of the lab makes it, and the sources.
 
-CAUSE is the id that doctor prints, or the beginning of one. Without it, all causes are listed.`,
+CAUSE is the id that doctor prints, or a part of one: where several causes have it, they are listed. Without it, all
+causes are listed.`,
 		Example: `  slowpath explain
   slowpath explain server-cfs-throttled
+  slowpath explain pool
   slowpath explain pool-leak --json`,
 		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return cli.Usagef("explain takes one CAUSE, not %d; see: slowpath explain --help", len(args))
+			}
 			chosen := cause.Catalogue()
-			switch len(args) {
-			case 0:
-			case 1:
-				one, err := causeOf(args[0])
-				if err != nil {
+			if len(args) == 1 {
+				var err error
+				if chosen, err = causesOf(args[0]); err != nil {
 					return err
 				}
-				chosen = []cause.Cause{one}
-			default:
-				return cli.Usagef("explain takes one CAUSE, not %d; see: slowpath explain --help", len(args))
 			}
 			texts := make([]report.CauseText, len(chosen))
 			for i, c := range chosen {
@@ -42,7 +40,7 @@ CAUSE is the id that doctor prints, or the beginning of one. Without it, all cau
 			switch {
 			case asJSON:
 				return report.CausesJSON(a.Stdout, texts)
-			case len(args) == 0:
+			case len(texts) > 1:
 				return report.CauseList(a.Stdout, texts, a.Style())
 			}
 			return report.Cause(a.Stdout, texts[0], a.Style())
@@ -52,22 +50,14 @@ CAUSE is the id that doctor prints, or the beginning of one. Without it, all cau
 	return c
 }
 
-// causeOf finds a cause by its id, or by a beginning that no other cause has.
-func causeOf(id string) (cause.Cause, error) {
-	all := cause.Catalogue()
+// causesOf are the causes that a part of an id names.
+func causesOf(part string) ([]cause.Cause, error) {
+	if found := cause.Named(part); len(found) > 0 && part != "" {
+		return found, nil
+	}
 	var ids []string
-	var found []cause.Cause
-	for _, c := range all {
-		if c.ID == id {
-			return c, nil
-		}
+	for _, c := range cause.Catalogue() {
 		ids = append(ids, c.ID)
-		if strings.HasPrefix(c.ID, strings.ToLower(id)) && id != "" {
-			found = append(found, c)
-		}
 	}
-	if len(found) == 1 {
-		return found[0], nil
-	}
-	return cause.Cause{}, cli.Usagef("no cause %q%s; all are listed by: slowpath explain", id, cli.DidYouMean(id, ids))
+	return nil, cli.Usagef("no cause %q%s; all are listed by: slowpath explain", part, cli.DidYouMean(part, ids))
 }

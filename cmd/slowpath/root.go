@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
 	"slowpath/internal/cli"
 )
 
@@ -25,7 +26,7 @@ Start with doctor.`,
 	a.Prepare(c)
 	c.AddCommand(a.doctor(), a.top(), a.record(), a.report(), a.compare(), a.fleet(), a.explainCause(), a.serve(),
 		a.trace(), a.probe(), a.capture(), a.topology(), a.bench(), a.merge(), a.matrix(), a.lab(), a.versionCommand(),
-		a.completion(), a.ManCommand())
+		a.mcp(), a.schema(), a.completion(), a.ManCommand())
 	a.addDoor(c)
 	cli.InOrder(c)
 	cli.Complete(c, completions, flagCompletions)

@@ -102,7 +102,11 @@ func command(run func() error) func() {
 //	               the recording that the corpus has of a scenario
 func TestScripts(t *testing.T) {
 	needs.Real(t)
-	runScripts(t, "testdata")
+	action, err := filepath.Abs("../../packaging/action")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runScripts(t, "testdata", "ACTION="+action)
 }
 
 // runScripts runs the scripts of a folder, with more in their environment.

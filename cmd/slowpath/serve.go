@@ -33,8 +33,8 @@ A TARGET is HOST:PORT, a unix socket, or a URL; without one it is all servers th
 start later. One that cannot be reached is tried again.
 
 SIGUSR1 begins an incident, SIGHUP reads the configuration again, SIGTERM ends the agent in good order. The
-configuration is YAML, with the names of the flags and "targets"; flags win. Of root, serve becomes the owner of --data,
-and keeps the capabilities that a watch needs.
+configuration is YAML, with the names of the flags and "targets"; flags win. Started as
+root, serve changes to the user who owns --data, and keeps only the capabilities that a watch needs.
 
 With --source serve watches nothing, and shows what agents have sent: the page of all hosts, which asks the questions of
 slowpath fleet. --tenants gives each team a token, and shows it its own rows alone.`,
@@ -118,8 +118,8 @@ func addTriggerFlags(f *pflag.FlagSet, o *serving.Options) {
 	f.DurationVar(&o.Before, "before", agent.DefaultBefore, "how much before its first slow call a recording has")
 	f.DurationVar(&o.After, "after", agent.DefaultAfter, "how long an incident is watched at least")
 	f.DurationVar(&o.Longest, "longest", agent.DefaultLongest, "and at most, for its recording")
-	f.DurationVar(&o.CoolDown, "cool-down", agent.DefaultCoolDown, "what begins so soon after an incident is part of "+
-		"it")
+	f.DurationVar(&o.CoolDown, "cool-down", agent.DefaultCoolDown, "a slow call within this time after an incident "+
+		"belongs to it")
 }
 
 func addLimitFlags(f *pflag.FlagSet, o *serving.Options) {

@@ -21,9 +21,9 @@ func (a *app) top() *cobra.Command {
 what slow calls wait for, and the verdict of the last half minute. Enter opens where the time of a slow
 call went. Keys are listed by ?.
 
-A TARGET is that of doctor. Without one it is 127.0.0.1:6379, or, where nothing listens there and no password is
-given, the servers that are found on this host. What was seen is recorded as by doctor: s saves it, and q ends the
-watch and prints the verdict of all of it.
+A TARGET is written as for doctor. The default is 127.0.0.1:6379 or, if nothing listens there and no password is
+given, all servers on this host. The watch is recorded: s saves the recording, and q ends the watch and prints the
+verdict of the whole watch.
 
 Where stdout is no terminal, --json prints a document for each second, and the last one has the verdict of the whole
 watch. Exit codes are those of doctor.`,

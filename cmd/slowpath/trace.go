@@ -21,8 +21,8 @@ all clients on this host, and of all clients of the servers on this host; nobody
 waited for the same thing share a block (--each: one for each call).
 
 A TARGET is HOST:PORT or a redis:// URL. Without one, trace watches every server that listens on this host. A FILE
-is a recording that was made with the tap: its calls pass the same filters and exports. Of several, one is
-of the server's host and the others of hosts of its clients: calls that both ends saw are joined.
+is a recording that was made with the tap: its calls pass the same filters and exports. Several FILEs are recordings
+of the server's host and of its clients' hosts: calls that both ends saw are joined.
 
 With --all, every call is shown while there are no more than --sample of them per second, slow or not; the
 summary says how many of how many were shown. A recording has those that the tap kept: trace --all --record keeps all.

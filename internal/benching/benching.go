@@ -7,6 +7,7 @@ package benching
 import (
 	"context"
 	"errors"
+	"os"
 	"runtime/debug"
 
 	"slowpath/internal/cli"
@@ -15,6 +16,7 @@ import (
 	"slowpath/internal/format"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/engine"
+	"slowpath/internal/load/experiment"
 	"slowpath/internal/load/results"
 	"slowpath/internal/source"
 	"slowpath/internal/wire/target"
@@ -41,6 +43,10 @@ func Run(ctx context.Context, a *named.CommandLine, f *Options, args []string) e
 	if err := f.Experiment.check(f); err != nil {
 		return err
 	}
+	failIf, err := f.failIf()
+	if err != nil {
+		return err
+	}
 	f.Load.Cluster = a.Where.Cluster
 	if err := f.Replay.read(ctx, a, f); err != nil {
 		return err
@@ -56,13 +62,17 @@ func Run(ctx context.Context, a *named.CommandLine, f *Options, args []string) e
 	if err != nil {
 		return err
 	}
-	b := &benching{app: a, flags: f, options: o}
+	b := &benching{app: a, flags: f, options: o, failIf: failIf}
 	b.options.Load.Target = targets[0]
 	if err := b.options.Load.Check(); err != nil { // a target may be several servers
 		return cli.Usage(err)
 	}
 	b.options.Load.Clock = clock.New()
 	b.options.Version = a.Version
+	defer b.discardSummaries()
+	if err := b.openSummaries(); err != nil {
+		return err
+	}
 	if err = b.run(ctx); errors.Is(err, engine.ErrTopology) {
 		return cli.Usage(err)
 	}
@@ -74,6 +84,9 @@ type benching struct {
 	app     *named.CommandLine
 	flags   *Options
 	options bench.Options
+
+	failIf    []experiment.FailIf
+	summaries []*os.File
 }
 
 func (b *benching) run(ctx context.Context) error {
@@ -104,7 +117,11 @@ func (b *benching) run(ctx context.Context) error {
 	if len(r.Mismatches) > 0 {
 		a.Code = cli.ExitFindings
 	}
-	printed := b.print(r)
+	for _, f := range b.failIf {
+		r.Checks = append(r.Checks, f.Check(r.Interrupted, runOf(r)))
+	}
+	b.exitAs(experiment.Outcome(r.Checks))
+	printed := errors.Join(b.print(r), b.summarise(results.SummaryOfLoad(r)))
 	return errors.Join(printed, err, b.leave(ctx, data))
 }
 

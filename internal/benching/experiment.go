@@ -4,7 +4,9 @@ package benching
 
 import (
 	"context"
+	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -104,7 +106,7 @@ func (s *experimenting) runRepeats(ctx context.Context) error {
 	f := s.experiment
 	repeats, err := experiment.MakeRepeats(ctx, experiment.RepeatsOptions{
 		Setup: s.setup(), Repeats: f.Repeat,
-		Open: s.options.Load.Open(), Baseline: f.baseline,
+		Open: s.options.Load.Open(), Baseline: f.baseline, FailIf: s.failIf,
 		Load:     func(ctx context.Context) (experiment.Run, error) { return s.measure(ctx, *s.flags) },
 		Progress: func(n int) { s.app.Progress("load %d of %d, %s left", n, f.Repeat, s.left(f.Repeat-n+1)) },
 	})
@@ -112,13 +114,13 @@ func (s *experimenting) runRepeats(ctx context.Context) error {
 		return err
 	}
 	s.app.ProgressDone()
-	if c := repeats.Comparison; c != nil && (c.Verdict == experiment.Slower || c.Verdict == experiment.Mixed) {
-		s.app.Code = cli.ExitFindings
-	}
+	s.exitAs(experiment.Outcome(slices.Concat(repeats.Checks, repeats.Comparison.Checks())))
 	if s.flags.AsJSON {
-		return results.RepeatsJSON(s.app.Stdout, repeats)
+		err = results.RepeatsJSON(s.app.Stdout, repeats)
+	} else {
+		err = results.Repeats(s.app.Stdout, repeats, s.app.Style())
 	}
-	return results.Repeats(s.app.Stdout, repeats, s.app.Style())
+	return errors.Join(err, s.summarise(results.SummaryOfRepeats(repeats)))
 }
 
 // left is how long so many loads take.

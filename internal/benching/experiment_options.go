@@ -107,6 +107,8 @@ func (f *Experiment) checkAlone() error {
 		{"sweep", []string{"requests", "ramp", "schedule"}, "--for says how long each load is"},
 		{"compare-targets", []string{"sweep", "find-max", "compare"}, "each is an experiment of its own"},
 		{"compare-targets", []string{"requests", "ramp", "schedule", "start-at"}, "--for says how long each load is"},
+		{"fail-if", []string{"sweep", "find-max", "compare-targets"}, "it is for one load, --repeat and --compare"},
+		{"summary", []string{"sweep", "find-max", "compare-targets"}, "it is for one load, --repeat and --compare"},
 		{"compare-targets", []string{"replay"}, "it compares with a load that is made anew for each: --command"},
 		{"find-max", []string{"requests", "ramp", "schedule"}, "it sets the rate itself, and --for says how long " +
 			"each load is"},

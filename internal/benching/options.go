@@ -31,6 +31,8 @@ type Options struct {
 	CSV, HLog  string
 	StartAt    string
 	Record     string
+	FailIf     string
+	Summary    []string // files
 	Probe      bool
 	Experiment Experiment
 }

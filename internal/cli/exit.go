@@ -25,6 +25,7 @@ const (
 	ExitClean    = 0
 	ExitFindings = 1
 	ExitUsage    = 2 // the command line, or a file that it names
+	ExitUntold   = 2 // what was measured does not tell whether a limit holds
 	ExitConnect  = 3
 	ExitMissing  = 4
 	ExitInternal = 70 // anything else: EX_SOFTWARE of sysexits.h

@@ -34,7 +34,8 @@ func (p *Program) interruptible(parent context.Context) (context.Context, contex
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go func() {
 		first := <-signals
-		for first == syscall.SIGHUP && p.status.ownLog.Load() { // a service reads its configuration again
+		// a service reads its configuration again, and Ctrl-C in a pager is the pager's
+		for first == syscall.SIGHUP && p.status.ownLog.Load() || first == os.Interrupt && p.status.paging.Load() {
 			first = <-signals
 		}
 		began := time.Now()
@@ -42,7 +43,7 @@ func (p *Program) interruptible(parent context.Context) (context.Context, contex
 		shortly(func() { p.interrupted(ends) })
 		if !ends {
 			cancel()
-			awaitSecond(first, began, signals)
+			p.awaitSecond(first, began, signals)
 		}
 		shortly(p.endedAtOnce)
 		p.Scratch.removeAll()
@@ -52,7 +53,7 @@ func (p *Program) interruptible(parent context.Context) (context.Context, contex
 }
 
 // awaitSecond returns when somebody does not want to wait for the end that the first signal has begun.
-func awaitSecond(first os.Signal, began time.Time, signals <-chan os.Signal) {
+func (p *Program) awaitSecond(first os.Signal, began time.Time, signals <-chan os.Signal) {
 	var nobodyWaits <-chan time.Time
 	if first == syscall.SIGHUP {
 		nobodyWaits = time.After(afterHangup)
@@ -61,7 +62,7 @@ func awaitSecond(first os.Signal, began time.Time, signals <-chan os.Signal) {
 		select {
 		case again := <-signals:
 			// of a lost terminal several come, from the kernel and from the shell: nobody is impatient
-			if again != syscall.SIGHUP && time.Since(began) >= sameSignal {
+			if again != syscall.SIGHUP && time.Since(began) >= sameSignal && !p.status.paging.Load() {
 				return
 			}
 		case <-nobodyWaits:

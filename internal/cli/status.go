@@ -28,6 +28,7 @@ type status struct {
 	answer string      // what the first Ctrl-C leads to
 	left   string      // what the second leaves
 	ends   atomic.Bool // the command ends at once then
+	paging atomic.Bool // a pager has the terminal
 	ownLog atomic.Bool // a service, whose stderr is a log: no line but those of it
 }
 

@@ -10,33 +10,17 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 
-	"slowpath/internal/agent/notify"
-	"slowpath/internal/agent/web"
 	"slowpath/internal/diagnose/cause"
-	"slowpath/internal/diagnose/compare"
-	"slowpath/internal/diagnose/verdict"
-	"slowpath/internal/lab/grade"
-	"slowpath/internal/lab/matrix"
-	"slowpath/internal/lab/random"
 	"slowpath/internal/lab/scenario"
-	"slowpath/internal/load/bench"
-	"slowpath/internal/manyhosts"
 	"slowpath/internal/recording"
-	"slowpath/internal/report"
 	"slowpath/internal/report/layout"
-	"slowpath/internal/top"
-	"slowpath/internal/topology/simulate"
-	"slowpath/internal/topology/survey"
-	"slowpath/internal/trace"
 )
 
 var update = flag.Bool("update", false, "write the generated documents again")
@@ -289,101 +273,10 @@ func stringConstants(t *testing.T, file string) map[string]string {
 	return out
 }
 
-// TestJSONDocument: docs/json.md has every field of the documents.
-func TestJSONDocument(t *testing.T) {
-	text := read(t, "docs/json.md")
-	for _, d := range []struct {
-		schema string
-		value  any
-	}{
-		{verdict.Schema, verdict.Diagnosis{}},
-		{compare.Schema, compare.Comparison{}},
-		{grade.Schema, grade.Summary{}},
-		{grade.Schema, random.Report{}},
-		{trace.Schema, trace.Call{}},
-		{top.Schema, top.Document{}},
-		{bench.Schema, bench.Result{}},
-		{survey.Schema, survey.Report{}},
-		{simulate.Schema, simulate.Report{}},
-		{matrix.Schema, matrix.Matrix{}},
-		{matrix.PoolSchema, matrix.PoolSweep{}},
-		{report.CausesSchema, report.Causes{}},
-		{notify.Schema, notify.Message{}},
-		{manyhosts.Schema, manyhosts.Document{}},
-		{web.ErrorSchema, web.Error{}},
-		{web.HealthSchema, web.Health{}},
-		{web.IncidentsSchema, web.Incidents{}},
-		{web.TriggeredSchema, web.Triggered{}},
-		{web.MarksSchema, web.Marks{}},
-		{web.OverviewSchema, web.Overview{}},
-		{web.LiveSchema, web.Live{}},
-		{web.SlowSchema, web.SlowCalls{}},
-		{web.MapSchema, web.Map{}},
-	} {
-		section := sectionOf(text, d.schema)
-		for _, field := range fieldsOf(reflect.TypeOf(d.value), "") {
-			if !strings.Contains(section, "| `"+field+"` |") && !documentedAsAWhole(section, field) {
-				t.Errorf("docs/json.md, %s: no row for `%s`", d.schema, field)
-			}
-		}
-	}
-}
-
-// documentedAsAWhole: lists of evidence have one row, the form of evidence is documented once, and so are those of
-// latencies and of lists that are "as in" or "as `…` of" another document.
-func documentedAsAWhole(section, field string) bool {
-	for line := range strings.Lines(section) {
-		list, isList := strings.CutPrefix(line, "| `")
-		list, rest, _ := strings.Cut(list, "` |")
-		if isList && strings.HasSuffix(list, "[]") && strings.HasPrefix(field, list+".") &&
-			regexp.MustCompile("as (in|`\\S+` of) slowpath\\.").MatchString(rest) {
-			return true
-		}
-	}
-	if i := strings.LastIndexByte(field, '.'); i > 0 && strings.Contains(section, "| `"+field[:i]+"` | as `latency`") {
-		return strings.Contains(section, "| `latency"+field[i:]+"` |")
-	}
-	list, _, ok := strings.Cut(field, "[].")
-	rest := strings.TrimPrefix(field, list+"[].")
-	for ok {
-		if (list == "cost" || list == "findings[].against") && strings.Contains(section, "| `"+list+"[]` |") {
-			return true
-		}
-		var next string
-		next, rest, ok = strings.Cut(rest, "[].")
-		list += "[]." + next
-	}
-	return false
-}
-
 func sectionOf(text, heading string) string {
 	_, section, _ := strings.Cut(text, "\n## "+heading+"\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	return section
-}
-
-// fieldsOf lists the leaves of a struct as JSON paths: "target.kind", "findings[].cause".
-func fieldsOf(typ reflect.Type, path string) []string {
-	switch {
-	case typ.Kind() == reflect.Pointer:
-		return fieldsOf(typ.Elem(), path)
-	case typ.Kind() == reflect.Slice:
-		return fieldsOf(typ.Elem(), path+"[]")
-	case typ.Kind() == reflect.Struct && typ != reflect.TypeFor[time.Time]():
-		var out []string
-		for i := range typ.NumField() {
-			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
-			if typ.Field(i).Anonymous && name == "" {
-				out = append(out, fieldsOf(typ.Field(i).Type, path)...)
-				continue
-			}
-			if name != "-" && typ.Field(i).IsExported() {
-				out = append(out, fieldsOf(typ.Field(i).Type, strings.TrimPrefix(path+"."+name, "."))...)
-			}
-		}
-		return out
-	}
-	return []string{path}
 }
 
 func read(t *testing.T, file string) string {

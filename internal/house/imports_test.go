@@ -74,6 +74,7 @@ var layers = map[string]int{
 	"internal/agent/notify":            12,
 	"internal/agent/otlp":              12,
 	"internal/manyhosts":               13,
+	"internal/assistant":               14,
 
 	"internal/trace": 3,
 
@@ -117,6 +118,7 @@ var layers = map[string]int{
 
 	"internal/live": 2, "internal/live/accounting": 3,
 
+	"internal/schemas":            0,
 	"internal/report":             13,
 	"internal/report/layout":      0,
 	"internal/report/browsertest": 0, // for tests
@@ -147,7 +149,7 @@ var layers = map[string]int{
 	"internal/lab/benchmark":                 14,
 
 	"internal/agent":     13,
-	"internal/agent/web": 14,
+	"internal/agent/web": 15,
 
 	"site/generate": 14,
 	"site/picture":  0,
@@ -159,12 +161,12 @@ var layers = map[string]int{
 	"internal/capturing":   15,
 	"internal/mapping":     15,
 	"internal/probing":     15,
-	"internal/serving":     15,
+	"internal/serving":     16,
 	"internal/tracing":     15,
 	"internal/watching":    15,
 
-	"cmd/slowpath":     16,
-	"cmd/slowpath-lab": 16,
+	"cmd/slowpath":     17,
+	"cmd/slowpath-lab": 17,
 }
 
 // TestImportsGoDown fails when a package imports upwards or sideways.

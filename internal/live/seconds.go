@@ -20,8 +20,8 @@ type Second struct {
 	Calls  int64
 	Slow   int64
 	Failed int64 // error replies that are no redirects, and calls without a reply
-	// Latencies are from when a call was due to its reply. Calls without a reply, and those of commands that wait by
-	// design, are none of them. Those of users are timed at the clients' end where most of them were seen there.
+	// Latencies are from when a call was due to its reply. Calls without a reply, and commands that wait by design,
+	// are left out. Users' calls are timed at the clients' end where most of them were seen there.
 	Latencies Latencies
 }
 

@@ -37,6 +37,13 @@ func Text(w io.Writer, d verdict.Diagnosis, s layout.Style) error {
 	return p.To(w, "the report")
 }
 
+// Brief writes what is read first: the verdict, is it proven, and what to type.
+func Brief(w io.Writer, d verdict.Diagnosis, s layout.Style) error {
+	p := newPage(s)
+	p.headline(d)
+	return p.To(w, "the report")
+}
+
 // page is a report that is being laid out.
 type page struct{ *layout.Page }
 

@@ -46,7 +46,7 @@ var meaningOf = map[string]string{
 	"server exec":           "running the command itself",
 	"server withheld":       "it had read the call, and slept",
 	"server waits for acks": "WAIT: replicas or the disk have yet to confirm writes",
-	"server send":           "replies go out as fast as they are taken",
+	"server send":           "sending the reply, as fast as the client and the path take it",
 	"server unexplained":    "it had the request; why it did not answer was not seen",
 	"calls not slow":        "longer than they need: queues, distance, one after the other",
 	"opening connections":   "DNS, dial, TLS, handshake, PING",

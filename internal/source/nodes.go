@@ -46,8 +46,8 @@ func (n node) behindProxy() bool {
 	return n.proxy.PID != 0 && n.process != nil && n.process.PID != n.proxy.PID
 }
 
-// mergesInfo reports whether a proxy of this host answers INFO with those of all its servers in one: it costs all of
-// them, and is none of the proxy's own.
+// mergesInfo reports whether a proxy of this host answers INFO with the INFO of all its servers merged: that costs all
+// servers time, and says nothing of the proxy.
 func (n node) mergesInfo() bool { return n.proxy.PID != 0 && n.identity.Merged() }
 
 // watchProxies has a proxy watched itself where its server is another of the nodes.

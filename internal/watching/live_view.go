@@ -3,6 +3,7 @@ package watching
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -25,6 +26,8 @@ type LiveView struct {
 	Verdict
 	saveIn string // directory of the files that s makes
 	watch  *top.Watch
+	// said, if not nil, is what doctor says each second, in place of a view.
+	said *soFar
 }
 
 // Check refuses what cannot be shown.
@@ -106,7 +109,7 @@ func (v *LiveView) show(ctx context.Context, o source.Options, rec *recording.Wr
 	v.Progress("ending the watch")
 	err = <-finished
 	v.ProgressDone()
-	if err == nil && !cli.ReaderGone(shownErr) {
+	if err == nil && !cli.ReaderGone(shownErr) && !errors.Is(shownErr, errSure) {
 		err = shownErr
 	}
 	return err
@@ -115,6 +118,8 @@ func (v *LiveView) show(ctx context.Context, o source.Options, rec *recording.Wr
 // display shows the watch in the way that stdout can.
 func (v *LiveView) display(ctx context.Context, rec *recording.Writer) error {
 	switch {
+	case v.said != nil:
+		return v.watch.Frames(ctx, func(f top.Frame) error { return v.said.second(v.Program, f) })
 	case v.AsJSON:
 		return v.watch.Frames(ctx, func(f top.Frame) error { return v.document(f.Document()) })
 	case v.dumb():

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime/debug"
 
 	"slowpath/internal/cli"
@@ -21,6 +22,8 @@ type Verdict struct {
 	*named.CommandLine
 	AsJSON        bool
 	ExpectHealthy bool // any other verdict is cli.ExitFindings
+	UntilSure     bool // the watch ends when the cause is sure
+	Brief         bool // only what is read first
 	Page          Page
 }
 
@@ -55,7 +58,11 @@ func (v *Verdict) Watch(ctx context.Context, o source.Options, f File) error {
 		return err
 	}
 	defer v.Scratch.Remove()
-	return v.ofWatch(Record(ctx, v.CommandLine, o, f, verdictFollows), f.Path)
+	if !v.UntilSure && !v.OnTerminal() { // nobody is told, so nothing is counted and judged meanwhile
+		return v.ofWatch(Record(ctx, v.CommandLine, o, f, verdictFollows), f.Path)
+	}
+	live := LiveView{Verdict: *v, said: &soFar{lasts: o.For, untilSure: v.UntilSure}}
+	return v.ofWatch(f.record(ctx, v.CommandLine, o, verdictFollows, live.show), f.Path)
 }
 
 // ofWatch prints the verdict of a watch that has ended. Where the recording ended before the watch, such as on a
@@ -110,10 +117,13 @@ func (v *Verdict) print(paths []string) error {
 	d := v.judge(rec)
 	v.exitBy(d)
 	var printed error
-	if v.AsJSON {
+	switch {
+	case v.AsJSON:
 		printed = report.JSON(v.Stdout, d)
-	} else {
-		printed = report.Text(v.Stdout, d, v.Style())
+	case v.Brief:
+		printed = report.Brief(v.Stdout, d, v.Style())
+	default:
+		printed = v.Paged(func(w io.Writer) error { return report.Text(w, d, v.Style()) })
 	}
 	if v.Page.file != nil {
 		defer v.Working("writing %s", v.Page.Path)()

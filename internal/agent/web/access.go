@@ -201,6 +201,9 @@ func (a *access) refusesWrite(r *http.Request) (int, error) {
 		}
 		return 0, nil
 	}
+	if r.URL.Path == assistantPath { // it only reads
+		return 0, nil
+	}
 	if !a.writes {
 		return http.StatusForbidden, errors.New(
 			"this page is read-only for other hosts: start the agent with --allow-writes")

@@ -122,7 +122,8 @@ func (s *Server) state() *statusPill {
 	case h.Status == Failed || watched == 0:
 		return &statusPill{"failed", "nothing is watched"}
 	case h.Status == Degraded:
-		return &statusPill{"degraded", fmt.Sprintf("watching %d of %d, with problems", watched, len(h.Targets))}
+		return &statusPill{"degraded", fmt.Sprintf("watching %d of %d servers; some sources fail", watched,
+			len(h.Targets))}
 	}
 	return &statusPill{"ok", "watching " + count(watched, "server")}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"slowpath/internal/report/layout"
+	"slowpath/internal/schemas"
 )
 
 // ErrorSchema names the document of every error.
@@ -34,6 +35,13 @@ func sendBytes(w http.ResponseWriter, code int, kind string, body []byte) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(code)
 	_, _ = w.Write(body) // who asked has gone, otherwise
+}
+
+// openAPI answers GET /api/v1/openapi.json.
+func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) error {
+	body, _ := schemas.Get(schemas.OpenAPI) // it is in the program
+	sendBytes(w, http.StatusOK, "application/json", body)
+	return nil
 }
 
 // sendError answers with one sentence: as a page where a page was asked for, else as JSON.

@@ -9,10 +9,9 @@ import (
 	"syscall"
 )
 
-// routes are all addresses of the server.
-func (s *Server) routes() http.Handler {
-	m := http.NewServeMux()
-	for pattern, answer := range map[string]func(http.ResponseWriter, *http.Request) error{
+// answers are by the addresses that they are for.
+func (s *Server) answers() map[string]func(http.ResponseWriter, *http.Request) error {
+	return map[string]func(http.ResponseWriter, *http.Request) error{
 		"GET /api/v1/incidents":                s.incidents,
 		"POST /api/v1/incidents":               s.trigger,
 		"POST /incidents":                      s.trigger,
@@ -26,6 +25,7 @@ func (s *Server) routes() http.Handler {
 		"GET /api/v1/marks":                    s.marks,
 		"POST /api/v1/marks":                   s.mark,
 		"GET /api/v1/compare":                  s.compare,
+		"GET /api/v1/openapi.json":             s.openAPI,
 		"GET /{$}":                             s.overviewPage,
 		"GET /incidents":                       s.incidentsPage,
 		"GET /search":                          s.incidentsPage,
@@ -36,7 +36,13 @@ func (s *Server) routes() http.Handler {
 		"GET /login":                           s.loginPage,
 		"POST /login":                          s.login,
 		"POST /logout":                         s.logout,
-	} {
+	}
+}
+
+// routes are all addresses of the server.
+func (s *Server) routes() http.Handler {
+	m := http.NewServeMux()
+	for pattern, answer := range s.answers() {
 		m.HandleFunc(pattern, s.answering(answer))
 	}
 	m.HandleFunc("GET /healthz", s.healthz)
@@ -47,6 +53,7 @@ func (s *Server) routes() http.Handler {
 		m.Handle("GET /metrics", s.o.Metrics)
 	}
 	m.Handle("GET /assets/", assetsHandler())
+	m.Handle("POST "+assistantPath, s.assistants(m))
 	return withErrors(m)
 }
 

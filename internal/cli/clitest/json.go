@@ -11,10 +11,13 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"slowpath/internal/schemas"
 )
 
 // JSON is "json FILE PATH [VALUE]": every document of FILE has a value there, and this one if it is given. A path
-// is keys and indexes with dots between, "." alone the document; a number as the value's length is "PATH# NUMBER".
+// is keys and indexes with dots between, "." alone the document; a number as the value's length is "PATH# NUMBER". A
+// document has to be as its schema says.
 func JSON(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: json FILE PATH [VALUE]")
@@ -28,6 +31,7 @@ func JSON(ts *testscript.TestScript, neg bool, args []string) {
 			break
 		}
 		ts.Check(err)
+		ts.Check(schemas.Check(doc))
 		got, err := at(doc, args[1])
 		matches := err == nil && (len(args) == 2 || got == args[2])
 		if matches == neg {

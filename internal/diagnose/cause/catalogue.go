@@ -2,11 +2,28 @@ package cause
 
 import (
 	"slices"
+	"strings"
 	"sync"
 )
 
 // Catalogue lists every cause that this program knows, by layer from the host to the clients.
 func Catalogue() []Cause { return slices.Clone(catalogue()) }
+
+// Named are the cause with this id, else all whose ids begin with it, else all that contain it.
+func Named(part string) []Cause {
+	part = strings.ToLower(part)
+	for _, fits := range []func(id string) bool{
+		func(id string) bool { return id == part },
+		func(id string) bool { return strings.HasPrefix(id, part) },
+		func(id string) bool { return strings.Contains(id, part) },
+	} {
+		found := slices.DeleteFunc(Catalogue(), func(c Cause) bool { return !fits(c.ID) })
+		if len(found) > 0 {
+			return found
+		}
+	}
+	return nil
+}
 
 // catalogue panics where a document has a mistake, which any test of a cause sees.
 var catalogue = sync.OnceValue(func() []Cause {

@@ -13,7 +13,7 @@ import (
 // Bound: statistics, -ln 0.05: of n calls none is slow with the probability (1-share)^n, 5 % at share 3/n.
 const ruleOfThree = 3
 
-// enoughCalls are so many that none of them slow shows that at most HealthyMaxShare of all are.
+// enoughCalls is how many calls, if all of them were fast, show that at most HealthyMaxShare of all calls are slow.
 const enoughCalls = ruleOfThree / facts.HealthyMaxShare
 
 // longestWatch is the longest time that is proposed.

@@ -86,17 +86,20 @@ func (d *document) about(r Report) {
 			"- **training**: the confidences come from %d runs of seeds %d to %d, and causes were worked on with these",
 			c.Runs, c.Seeds[0], c.Seeds[1])
 	}
-	d.line("- judged by version %s", r.Version)
-	var machines []string
+	var machines, versions []string
 	others := 0
 	for _, run := range r.Runs {
 		if m := run.Machine; m != "" && !slices.Contains(machines, m) {
 			machines = append(machines, m)
 		}
+		if v := run.Version; v != "" && !slices.Contains(versions, v) {
+			versions = append(versions, v)
+		}
 		if !reflect.DeepEqual(run.Drawn, Draw(run.Seed, run.Only)) {
 			others++
 		}
 	}
+	d.line("- judged by version %s", strings.Join(versions, ", "))
 	if len(machines) > 0 {
 		d.line("- made on: %s", strings.Join(machines, "; "))
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"slowpath/internal/load/bottleneck"
+	"slowpath/internal/load/experiment"
 )
 
 // Schema of Result.
@@ -50,12 +51,14 @@ type Result struct {
 	// from the time a call was due until a subscriber had its message
 	Delivery   *Latency         `json:"delivery,omitempty"`
 	Mismatches map[string]int64 `json:"mismatches"` // wrong replies, with --verify
-	Bytes      Bytes            `json:"bytes"`
-	Generator  Generator        `json:"generator"`
-	Servers    []Server         `json:"servers,omitempty"` // not of a result that several were added up to
-	Series     []Second         `json:"series"`
-	Parts      []Part           `json:"parts,omitempty"` // of a result that several were added up to
-	Notes      []string         `json:"notes"`           // sentences: what one must know to read the result
+	// Checks are the bounds of --fail-if.
+	Checks    []experiment.Check `json:"checks,omitempty"`
+	Bytes     Bytes              `json:"bytes"`
+	Generator Generator          `json:"generator"`
+	Servers   []Server           `json:"servers,omitempty"` // not of a result that several were added up to
+	Series    []Second           `json:"series"`
+	Parts     []Part             `json:"parts,omitempty"` // of a result that several were added up to
+	Notes     []string           `json:"notes"`           // sentences: what one must know to read the result
 }
 
 // Target is the server that was loaded.

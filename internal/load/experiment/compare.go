@@ -91,6 +91,20 @@ func (b *Baseline) compare(s *Repeats, open bool) *Comparison {
 	return c
 }
 
+// Checks are the metrics of a comparison as bounds: one fails where it got slower. Without a comparison there is none.
+func (c *Comparison) Checks() (out []Check) {
+	if c == nil {
+		return nil
+	}
+	outcomes := map[string]string{Faster: Holds, NoDifference: Holds, Slower: Fails, TooFew: Untested}
+	for _, f := range c.Metrics {
+		if outcome, ok := outcomes[f.Verdict]; ok {
+			out = append(out, Check{strings.TrimSuffix(f.Metric, "_ns") + " slower than before", outcome, f.Text})
+		}
+	}
+	return out
+}
+
 func zeroNaN(v float64) float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0

@@ -22,7 +22,8 @@ type Repeats struct {
 	Metrics     []Metric    `json:"figures"`
 	Runs        []Run       `json:"runs"`
 	Comparison  *Comparison `json:"comparison,omitempty"`
-	Summary     string      `json:"summary"` // in one sentence
+	Checks      []Check     `json:"checks,omitempty"` // the bounds of --fail-if
+	Summary     string      `json:"summary"`          // in one sentence
 	Notes       []string    `json:"notes"`
 }
 
@@ -62,6 +63,7 @@ type RepeatsOptions struct {
 	Repeats  int // at least 1
 	Open     bool
 	Baseline *Baseline // nil: no comparison
+	FailIf   []FailIf
 	// Load makes one load.
 	Load func(ctx context.Context) (Run, error)
 	// Progress, if set, is called before each load with its number, from 1.
@@ -97,6 +99,9 @@ func MakeRepeats(ctx context.Context, o RepeatsOptions) (*Repeats, error) {
 	s.note(o)
 	if o.Baseline != nil {
 		s.Comparison = o.Baseline.compare(s, o.Open)
+	}
+	for _, f := range o.FailIf {
+		s.Checks = append(s.Checks, f.Check(false, s.Runs...))
 	}
 	s.Summary = s.sentence()
 	return s, nil

@@ -16,6 +16,7 @@ import (
 func Load(w io.Writer, r *bench.Result, s layout.Style) error {
 	p := newPage(s)
 	p.loadHead(r)
+	p.checks(r.Checks)
 	p.loadLimit(r)
 	p.loadLatency(r)
 	if len(r.Ops) > 1 {

@@ -15,6 +15,7 @@ import (
 func Repeats(w io.Writer, s *experiment.Repeats, style layout.Style) error {
 	p := newPage(style)
 	p.Paragraph("", "", s.Summary, layout.Bold)
+	p.checks(s.Checks)
 	p.Gap()
 	if s.Comparison == nil {
 		p.medians(s.Metrics)
