@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	"slowpath/internal/diagnose/facts/caller"
 	"slowpath/internal/diagnose/facts/mainthread"
 	"slowpath/internal/diagnose/facts/nodes"
+	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
 )
 
@@ -83,9 +85,11 @@ func outputKills(n *facts.Node) (k OutputKills, ok bool) {
 	limit := n.IdleLimitNs()
 	for _, c := range caller.Callers(n) {
 		for _, conn := range c.Conns {
-			// Subscribers and replicas have no calls.
-			if conn.ServerClosedNs > 0 && (limit == 0 || conn.ServerClosedIdleNs < limit) &&
-				(conn.Calls == 0) == (k.Limit.Class != normalClients) {
+			ofClass := conn.Calls == 0 // subscribers and replicas have no calls
+			if k.Limit.Class == normalClients {
+				ofClass = conn.Unanswered > 0 // what was in the buffer is lost
+			}
+			if conn.ServerClosedNs > 0 && (limit == 0 || conn.ServerClosedIdleNs < limit) && ofClass {
 				k.Callers[c.Name]++
 				closed++
 			}
@@ -95,14 +99,32 @@ func outputKills(n *facts.Node) (k OutputKills, ok bool) {
 		return k, true
 	}
 	k.Count = float64(closed)
-	near := k.Largest.OMem > 0 || k.Limit.Hard > 0 && k.MostBytes >= degree.NearlyAll*float64(k.Limit.Hard)
-	otherwise := n.Growth(series.CommandCalls("client|kill")) + mainthread.ClientCommands(n) +
-		n.Growth(series.RejectedConnections) + float64(len(nodes.Restarts(n)))
-	return k, closed > 0 && near && k.Limit.Class == pubSubClients && otherwise == 0
+	near := k.Largest.OMem > 0 || k.Limit.near(k.MostBytes)
+	otherwise := clientKills(n) + n.Growth(series.RejectedConnections) + float64(len(nodes.Restarts(n)))
+	known := k.Limit.Class == pubSubClients || k.Limit.Class == normalClients
+	return k, closed > 0 && near && known && otherwise == 0
+}
+
+// clientKills is how many CLIENT KILL there were, or can have been: before 7.0 the server counts all CLIENT commands
+// together, and those that the tap saw at its end are known.
+func clientKills(n *facts.Node) float64 {
+	unknown := mainthread.ClientCommands(n)
+	for _, h := range n.Rec.HistogramSums(recording.SourceTap) {
+		if h.Node == n.Address && strings.HasPrefix(h.Op, recording.Server+" CLIENT ") {
+			unknown -= float64(h.Sum.TotalCount())
+		}
+	}
+	seen := n.Growth(series.CommandCalls("client|kill"))
+	for _, c := range caller.AdminCommands(n) {
+		if c.Command == "CLIENT KILL" {
+			seen++
+		}
+	}
+	return seen + max(unknown, 0)
 }
 
 // findOutputClass finds the class of the clients that were closed: that of a client in CLIENT LIST near its limit, else
-// the only one that has a limit and clients.
+// the only one with clients whose limit the largest output buffer of INFO has reached, else the only one with a limit.
 func findOutputClass(n *facts.Node, k *OutputKills) {
 	replicas, _ := n.Series(series.ConnectedSlaves).Max()
 	subscribers := 0
@@ -113,8 +135,7 @@ func findOutputClass(n *facts.Node, k *OutputKills) {
 			subscribers++
 		}
 		for _, l := range limits {
-			near := l.Hard > 0 && float64(c.OMem) >= degree.NearlyAll*float64(l.Hard) || l.Soft > 0 && c.OMem >= l.Soft
-			if l.Class == class && near && c.OMem > k.Largest.OMem {
+			if l.Class == class && l.near(float64(c.OMem)) && c.OMem > k.Largest.OMem {
 				k.Largest, k.Limit = c, l
 			}
 		}
@@ -123,14 +144,17 @@ func findOutputClass(n *facts.Node, k *OutputKills) {
 		return
 	}
 	has := map[string]bool{normalClients: true, replicaClients: replicas > 0, pubSubClients: subscribers > 0}
-	for _, l := range limits {
-		if l.Hard == 0 && l.Soft == 0 || !has[l.Class] {
-			continue
+	limits = slices.DeleteFunc(limits, func(l OutputLimit) bool { return l.Hard == 0 && l.Soft == 0 || !has[l.Class] })
+	reached := slices.DeleteFunc(slices.Clone(limits), func(l OutputLimit) bool { return !l.near(k.MostBytes) })
+	for _, of := range [][]OutputLimit{reached, limits} {
+		if len(of) == 1 {
+			k.Limit = of[0]
+			return
 		}
-		if k.Limit.Class != "" {
-			k.Limit = OutputLimit{}
-			return // it may be either
-		}
-		k.Limit = l
 	}
+}
+
+// near tells whether an output buffer of so many bytes is near the limit.
+func (l OutputLimit) near(bytes float64) bool {
+	return l.Hard > 0 && bytes >= degree.NearlyAll*float64(l.Hard) || l.Soft > 0 && bytes >= float64(l.Soft)
 }

@@ -43,7 +43,7 @@ func explainOutputKill(n *facts.Node) *Finding {
 	if len(k.Callers) > 0 {
 		what := "without a call, as subscribers have"
 		if k.Limit.Class == normalClients {
-			what = "that had calls"
+			what = "with a call that had no reply yet"
 		}
 		f.support(recording.SourceTap, k.Count, "connections", "it closed connections %s: those of %s", what,
 			k.Callers.List(3))

@@ -25,6 +25,16 @@ func TestOutputBufferKill(t *testing.T) {
 			By: by,
 		})
 	}
+	cut := func(limit string, waiting int, largest float64) edge {
+		return newPath().config(map[string]string{
+			"client-output-buffer-limit": "normal " + limit + " 0 0 slave 268435456 67108864 60 pubsub 0 0 0",
+			"timeout":                    "0",
+		}).level(recording.SourceServer, "client_recent_max_output_buffer", largest).
+			event(recording.SourceTap, recording.KindClose, 5e9, 0, recording.ConnDetail{
+				Client: pathClient, Side: recording.Server, PID: 7, Comm: "app", AgeNs: 4e9, IdleNs: 1e6, Calls: 50,
+				By: recording.Server, Waiting: waiting, Op: "GET",
+			})
+	}
 	full := subscriber
 	full.OMem = 20 << 20
 	explainEdge(t, find("output-buffer-kill"), []edgeCase{
@@ -54,6 +64,18 @@ func TestOutputBufferKill(t *testing.T) {
 			name: "before 7.4, CLIENT KILL",
 			rec:  closed(recording.Server, 0, 33e6).info(map[string]float64{"cmdstat_client|kill.calls": 1}),
 		},
+		{
+			name: "before 7.4, a large reply", rec: cut("200000", 1, 200048), found: true,
+			evidence: "with a call that had no reply yet", against: "does not count", fix: "Read less at once",
+		},
+		{
+			name: "before 7.4, a large reply beside a replica", rec: cut("200000", 1, 200048).info(map[string]float64{
+				"connected_slaves": 1,
+			}), found: true, fix: "Read less at once",
+		},
+		{name: "before 7.4, every call had its reply", rec: cut("200000", 0, 200048)},
+		{name: "before 7.4, replies are small", rec: cut("200000", 1, 20_000)},
+		{name: "before 7.4, no limit", rec: cut("0", 1, 200048)},
 		{name: "nothing", rec: limits(newPath())},
 	})
 }

@@ -22,8 +22,10 @@ type Cost struct {
 	P     float64 `json:"p"`
 	Pairs int     `json:"pairs"` // of trials
 	Hurts bool    `json:"hurts"` // P is at most alpha
-	// Late is by how much the fault raises the share of operations that failed or were late by lateNs.
-	Late float64 `json:"late_share"`
+	// Late is by how much the fault raises the share of operations that failed or were late by lateNs, and LateHigh the
+	// most that it can be, at 95 %.
+	Late     float64 `json:"late_share"`
+	LateHigh float64 `json:"late_share_high"`
 	// Long is by how many it raises the slices of a second in which an operation failed or was late by longNs.
 	Long float64 `json:"long_per_second"`
 	// Busy is the share of the workers' time that the fault takes.
@@ -45,9 +47,9 @@ const (
 	noticedBusy = facts.MinShare // of the callers' time
 )
 
-// Open tells whether the trials do not decide: they show a cost that nobody notices, or one that can be chance. Then it
-// is right to name the fault, and not to name it.
-func (c Cost) Open() bool { return c.Hurts != c.Noticed }
+// Open tells whether the trials do not decide: they show a cost that nobody notices, or one that can be chance, or they
+// are too few to exclude one that is noticed. Then it is right to name the fault, and not to name it.
+func (c Cost) Open() bool { return c.Hurts != c.Noticed || !c.Hurts && c.LateHigh >= noticedLate }
 
 // alpha is how often the test says of a fault that does nothing that it hurts, at most.
 const alpha = 0.025
@@ -79,7 +81,7 @@ func costs(faults []Fault, trials []Trial, workers int) []Cost {
 		c := Cost{
 			Cause: f.Cause, CostNs: cost.Shift, Interval: [2]float64{finite(cost.Low), finite(cost.High)},
 			P: p, Pairs: cost.Pairs, Hurts: p <= alpha,
-			Late: mean(differences(trials, setsOf(faults), i, lateShare)),
+			Late: mean(differences(trials, setsOf(faults), i, lateShare)), LateHigh: finite(late.High),
 			Long: mean(differences(trials, setsOf(faults), i, longPerSecond)),
 			Lost: lost(faults, trials, i),
 			Busy: busy(cost.Shift, trials, workers),
