@@ -20,7 +20,6 @@ import (
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/lab/scenario"
 	"slowpath/internal/recording"
-	"slowpath/internal/report/layout"
 )
 
 var update = flag.Bool("update", false, "write the generated documents again")
@@ -61,74 +60,30 @@ func causesDocument(all []cause.Cause) []byte {
 
 Made from `+"`cause.Catalogue()`"+` by `+"`make docs`"+`; do not edit. The ids are stable: scripts match on them.
 
-%d causes. *T0* is the evidence from a connection alone, *T1* that from the host's files, *T2* that from the tap.
+%d causes. Each links to what is known of it: how it makes calls slow, what rules it out, which causes look like it, what
+ends it, and the sources. `+"`slowpath explain ID`"+` prints that, too. *Seen with* is the least evidence that shows it:
+T0 a connection alone, T1 the host's files too, T2 the tap too.
 There are also the verdicts `+"`healthy`"+` (no call failed, and none was slow, or too few to call it a pattern)
 and `+"`inconclusive`"+` (calls were slow or failed, and nothing that was seen explains them).
 
-| id | title | layer |
-|---|---|---|
+| id | title | layer | seen with |
+|---|---|---|---|
 `, len(all))
 	for _, c := range all {
-		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s |\n", c.ID, c.ID, cell(c.Title), c.Layer)
-	}
-	for _, c := range all {
-		causeSection(&b, c)
+		file := "../internal/diagnose/cause/" + strings.ReplaceAll(c.ID, "-", "_") + ".md"
+		seen := "T2"
+		switch {
+		case c.Needs.T0 != "":
+			seen = "T0"
+		case c.Needs.T1 != "":
+			seen = "T1"
+		}
+		fmt.Fprintf(&b, "| <a id=\"%s\"></a>[`%s`](%s) | %s | %s | %s |\n", c.ID, c.ID, file, cell(c.Title), c.Layer, seen)
 	}
 	return b.Bytes()
 }
 
-// causeSection is what is known of a cause, as slowpath explain prints it.
-func causeSection(b *bytes.Buffer, c cause.Cause) {
-	para := func(format string, args ...any) {
-		fmt.Fprintf(b, "%s\n", layout.Fill(fmt.Sprintf(format, args...), docsWidth))
-	}
-	item := func(format string, args ...any) {
-		text := layout.Fill(fmt.Sprintf(format, args...), docsWidth-2)
-		fmt.Fprintf(b, "- %s\n", strings.ReplaceAll(text, "\n", "\n  "))
-	}
-	fmt.Fprintf(b, "\n## %s\n\n", c.ID)
-	para("%s.", c.Title)
-	fmt.Fprintln(b)
-	para("%s", c.Mechanism)
-	fmt.Fprintln(b)
-	item("T0: %s", orNothing(c.Needs.T0))
-	item("T1: %s", orNothing(c.Needs.T1))
-	item("T2: %s", orNothing(c.Needs.T2))
-	item("ruled out by: %s", c.RuledOut)
-	for _, l := range c.LookAlikes {
-		item("looks like `%s`: %s", l.ID, l.How)
-	}
-	if roots := c.Roots(); len(roots) > 0 {
-		item("can be a consequence of: `%s`", strings.Join(roots, "`, `"))
-	}
-	item("fix: %s", c.Remedy)
-	if ids := scenariosOf(c.ID); len(ids) > 0 {
-		item("scenarios (`slowpath lab run`): `%s`", strings.Join(ids, "`, `"))
-	}
-	item("see: %s", strings.Join(c.See, " "))
-}
-
-// docsWidth is the length of lines in generated documents.
-const docsWidth = 116
-
-// scenariosOf are the scenarios of the lab that a cause has.
-func scenariosOf(id string) (ids []string) {
-	for _, sc := range scenario.Catalogue() {
-		if sc.Cause == id {
-			ids = append(ids, sc.ID)
-		}
-	}
-	return ids
-}
-
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
-
-func orNothing(s string) string {
-	if s == "" {
-		return "nothing"
-	}
-	return s
-}
 
 // TestArchitectureTable: the table of docs/architecture.md has the packages and layers of imports_test.go.
 func TestArchitectureTable(t *testing.T) {

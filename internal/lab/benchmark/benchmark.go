@@ -211,6 +211,7 @@ func (s Set) Truth(id string) (r random.Run, err error) {
 	if err := json.Unmarshal(body, &r); err != nil || len(r.Truth) == 0 {
 		return r, fmt.Errorf("%s is no truth of an incident (%v)", path, err)
 	}
+	r.Settle()
 	return r, nil
 }
 

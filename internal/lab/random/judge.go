@@ -44,12 +44,7 @@ func (r *Run) Judge(file, version string) error {
 	if err != nil {
 		return fmt.Errorf("seed %d: %w", r.Seed, err)
 	}
-	if len(r.Trials) > 0 { // when it was made, other figures may have decided
-		for i := range r.Trials {
-			r.Trials[i].setMask()
-		}
-		r.decide()
-	}
+	r.Settle()
 	r.Version, r.Tiers = version, map[string]Judgement{}
 	for _, tier := range recording.Tiers {
 		r.Tiers[tier.Name] = r.judgement(verdict.Diagnose(rec.Without(tier.Without...), version))
@@ -57,6 +52,17 @@ func (r *Run) Judge(file, version string) error {
 	best := r.Tiers[recording.Tiers[0].Name]
 	r.First, r.Findings = best.First, best.Findings
 	return nil
+}
+
+// Settle sets the truth by the trials of a run that was stored: when it was made, other figures may have decided.
+func (r *Run) Settle() {
+	if len(r.Trials) == 0 {
+		return
+	}
+	for i := range r.Trials {
+		r.Trials[i].setMask()
+	}
+	r.decide()
 }
 
 func (r *Run) judgement(d verdict.Diagnosis) Judgement {
