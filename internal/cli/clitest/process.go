@@ -37,6 +37,7 @@ func SetUp(e *testscript.Env) error {
 	}
 	e.Setenv("USER_CACHE", cache)
 	e.Setenv("LANG", "C.UTF-8")
+	e.Setenv("SLOWPATH_PAGER", "cat") // a verdict on a terminal is printed at once
 	// Agents give root up, and servers of the lab run as another user: both have their files in there.
 	if err := os.Chmod(filepath.Dir(e.WorkDir), 0o755); err != nil {
 		return err
@@ -210,6 +211,7 @@ func environment(ts *testscript.TestScript) []string {
 	var env []string
 	for _, name := range []string{
 		"PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_STATE_HOME", "LANG", "REDISCLI_AUTH", "NO_COLOR", "TERM",
+		"SLOWPATH_PAGER",
 	} {
 		if v := ts.Getenv(name); v != "" {
 			env = append(env, name+"="+v)

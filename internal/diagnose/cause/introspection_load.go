@@ -51,13 +51,13 @@ func explainIntrospection(n *facts.Node) *Finding {
 		f.supportWaits(n, h, h.Suspects[0].Command)
 		f.FixSteps = append(f.FixSteps, pollRarely(n, h.Suspects))
 	}
-	f.supportTimeOf(n)
 	if share >= degree.Part {
 		f.supportMonitors(n, monitors, share)
 		if len(h.Suspects) == 0 {
 			f.Title = "MONITOR repeats every command to its client, at the cost of all other clients"
 		}
 	}
+	f.supportTimeOf(n)
 	if v, ok := n.Config("slowlog-log-slower-than"); ok && v == "0" {
 		f.support(recording.SourceServer, 0, "µs", "slowlog-log-slower-than is 0: every command is logged")
 		f.FixSteps = append(f.FixSteps, remedy.ConfigSet(n, "log-slow-only", "slowlog-log-slower-than", "10000",
@@ -90,11 +90,21 @@ func endMonitors(n *facts.Node, monitors []caller.Client) remedy.Step {
 		}
 		kill = append(kill, remedy.CLI(n, append([]string{"CLIENT", "KILL"}, by...)...))
 	}
+	command := strings.Join(kill, " && ")
+	if len(monitors) > degree.Listed {
+		command = killAll(n)
+	}
 	return remedy.Step{
-		ID: "end-monitor", Kind: remedy.Command, Command: strings.Join(kill, " && "),
+		ID: "end-monitor", Kind: remedy.Command, Command: command,
 		Text: "Close the connections that run MONITOR; SLOWLOG, LATENCY or a packet capture tell as much",
 		Risk: "whoever reads them gets an error, and may connect again",
 	}
+}
+
+// killAll closes all connections that run MONITOR, however many there are.
+func killAll(n *facts.Node) string {
+	return remedy.CLI(n, "CLIENT", "LIST") + ` | sed -n 's/^id=\([0-9]*\) .* cmd=monitor .*/\1/p' | xargs -n 1 ` +
+		remedy.CLI(n, "CLIENT", "KILL", "ID")
 }
 
 // monitorNs is what a command costs for MONITOR clients: to format its line, to queue it and to write it. Measured on
@@ -102,16 +112,22 @@ func endMonitors(n *facts.Node, monitors []caller.Client) remedy.Step {
 // Bound: noted, on 7.0.15, between the two.
 const monitorNs = 1500
 
-// monitorShare estimates the share of MONITOR clients in the main thread's work.
+// monitorShare estimates the share of MONITOR clients in the main thread's work: what the lines of commands cost, and
+// their part of the writes that answer no read, whose work is the kernel's.
 func monitorShare(n *facts.Node, monitors int) float64 {
 	if monitors == 0 {
 		return 0
 	}
+	out := mainthread.FanOutOf(n)
+	replicas, _ := n.Series(series.ConnectedSlaves).Max()
+	sys, user := n.Growth(series.UsedCPUSys), n.Growth(series.UsedCPUUser)
+	written := out.Share * sys / max(sys+user, 1e-9) *
+		float64(monitors) / (float64(monitors+out.Subscribers+out.Trackers) + replicas)
 	cores, _, ok := mainthread.MainCores(n)
 	if !ok || cores <= 0 {
 		cores = 1
 	}
-	return min(1, mainthread.CommandsPerSecond(n)*monitorNs/1e9/cores)
+	return min(1, max(written, mainthread.CommandsPerSecond(n)*monitorNs/1e9/cores))
 }
 
 // introspectionShare is the share of the time that went to monitoring commands, without those of the watch.

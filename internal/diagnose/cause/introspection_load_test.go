@@ -25,6 +25,12 @@ func TestIntrospectionLoad(t *testing.T) {
 		{"the watch's own INFO, held up", newLoopCase().hosted(recording.KindThrottled, "").polls().counted("info", 1,
 			60_000), false, false},
 		{
+			"many MONITOR, by the writes that answer no read",
+			newLoopCase().busy().clients(monitor).info("total_commands_processed", 0, 8000).
+				info("total_reads_processed", 0, 8000).info("total_writes_processed", 0, 350_000).
+				info("used_cpu_sys", 0, 2).info("used_cpu_user", 0, 0.5), true, false,
+		},
+		{
 			"MONITOR on a quiet server", newLoopCase().busy().clients(monitor).info("total_commands_processed", 0, 100),
 			false, false,
 		},
