@@ -38,8 +38,8 @@ var (
 	failedCalls = define("slowpath_failed_calls_total", counter,
 		"Calls with an error reply that is no redirect, or without a reply.", "node", "whose")
 	seenAtServer = define("slowpath_node_seen_at_server", gauge,
-		"1 where calls of users to the node are seen at the server's end, which has those of all clients; 0: at the "+
-			"clients' end, which has those of this host.", "node")
+		"1 where calls of users to the node are seen at the server's end, which sees all clients; 0: at the "+
+			"clients' end, which sees the clients of this host.", "node")
 	slowThreshold = define("slowpath_slow_threshold_seconds", gauge, "From when on a call is slow at the moment.")
 
 	waited = define("slowpath_slow_call_waited_seconds_total", counter,
